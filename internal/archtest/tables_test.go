@@ -46,7 +46,7 @@ func levels() []level {
 			{pkg: "internal/throttle", why: "delays the tenants that send the most in a busy process; independent of HTTP"},
 			{pkg: "internal/plaintext", why: "formats text for people; independent of its meaning", only: []string{}},
 			{pkg: "internal/pagination", why: "divides lists into pages; independent of their entries", only: []string{"contract"}},
-			{pkg: "internal/lexical/lexicon", why: "synonyms, translations, common words and stop words; data", users: []string{"internal/lexical", "internal/lexical/chinese", "internal/lexical/synonyms", "internal/lexical/token", "internal/wordvectors/generate"}},
+			{pkg: "internal/lexical/lexicon", why: "synonyms, translations, common words and stop words; data", users: []string{"internal/lexical", "internal/lexical/chinese", "internal/lexical/feature", "internal/lexical/synonyms", "internal/lexical/token", "internal/wordvectors/generate"}},
 			{pkg: "internal/quota", why: "divides parts of the store between tenants; independent of the stored data", only: []string{"contract"}},
 			{
 				pkg: "agentkit", why: "part of the programs of agents, so it must not import internals of the router",
@@ -70,14 +70,20 @@ func levels() []level {
 			{pkg: "internal/email", why: "finds what the sender of an e-mail wrote; independent of intents and of the use of the text", only: []string{"internal/lexical/chinese"}},
 			{pkg: "internal/lexical/calibration", why: "fits the probability that a prediction is correct; independent of texts and intents", only: []string{}, users: []string{"internal/lexical"}},
 			{pkg: "internal/lexical/negation", why: "finds negated verbs; independent of intents", only: []string{}, users: []string{"internal/lexical"}},
-			{pkg: "internal/wordvectors", why: "vectors of English words; data", users: []string{"internal/lexical", "internal/lexical/synonyms", "internal/wordvectors/generate"}},
+			{pkg: "internal/wordvectors", why: "vectors of English words; data", users: []string{"internal/lexical", "internal/lexical/feature", "internal/lexical/synonyms", "internal/wordvectors/generate"}},
 			{pkg: "internal/llm", why: "the interface to language models; its error reasons are metric labels and decision reasons"},
 		}},
 		{"words of texts", []row{
-			{pkg: "internal/lexical/token", why: "splits texts into folded words and stems; independent of intents", only: []string{"internal/lexical/chinese", "internal/lexical/lexicon"}, users: []string{"internal/lexical", "internal/lexical/synonyms"}},
+			{pkg: "internal/lexical/token", why: "splits texts into folded words and stems; independent of intents", only: []string{"internal/lexical/chinese", "internal/lexical/lexicon"}, users: []string{"internal/lexical", "internal/lexical/feature", "internal/lexical/synonyms"}},
 		}},
 		{"meanings of words", []row{
-			{pkg: "internal/lexical/synonyms", why: "finds words that mean the same; independent of intents", only: []string{"internal/lexical/lexicon", "internal/lexical/token", "internal/wordvectors"}, users: []string{"internal/lexical"}},
+			{pkg: "internal/lexical/synonyms", why: "finds words that mean the same; independent of intents", only: []string{"internal/lexical/lexicon", "internal/lexical/token", "internal/wordvectors"}, users: []string{"internal/lexical", "internal/lexical/feature"}},
+		}},
+		{"features of texts", []row{
+			{
+				pkg: "internal/lexical/feature", why: "hashes and numbers the features of texts; independent of intents and of models",
+				only: []string{"internal/lexical/lexicon", "internal/lexical/synonyms", "internal/lexical/token", "internal/wordvectors"}, users: []string{"internal/lexical"},
+			},
 		}},
 		{"keys in the data directory", []row{
 			{pkg: "internal/auth/keyring", why: "holds, stores and rotates the signing keys; independent of the form of the tokens that they sign", only: []string{"contract", "internal/auth/jwk", "internal/auth/weakkey", "internal/datadir"}},

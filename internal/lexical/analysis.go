@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/caprouter/caprouter/internal/lexical/feature"
 	"github.com/caprouter/caprouter/internal/lexical/negation"
 	"github.com/caprouter/caprouter/internal/lexical/synonyms"
 	"github.com/caprouter/caprouter/internal/lexical/token"
@@ -124,7 +125,7 @@ func (r *textAnalysis) analyze(text string) {
 func (r *textAnalysis) scanWords(text string) {
 	r.resetState()
 	at := int32(0)
-	r.scratch.features.reset()
+	r.scratch.features.Reset()
 	for _, part := range excerpt(text) {
 		for r.tokens.Reset(part); r.tokens.Next(); at++ {
 			r.addWord(at)
@@ -175,7 +176,7 @@ func (r *textAnalysis) addWord(at int32) {
 	label := r.tokens.Label != nil
 	if !label {
 		r.textHash = hashWord(r.textHash, r.tokens.Word)
-		r.scratch.features.addWord(r.tokens.Word)
+		r.scratch.features.AddWord(r.tokens.Word)
 	}
 	r.negator = r.negator || negation.IsNegator(r.tokens.Word)
 	r.noteStopName(at)
@@ -186,12 +187,12 @@ func (r *textAnalysis) addWord(at int32) {
 		r.recent[at%synonyms.MaxPhraseWords], r.recentStems[at%synonyms.MaxPhraseWords], r.hasLabel = recentWord{}, 0, true
 		return
 	}
-	r.scratch.features.addStem(r.stem)
-	r.scratch.features.addVector(r.tokens.Word, r.stem)
+	r.scratch.features.AddStem(r.stem)
+	r.scratch.features.AddVector(r.tokens.Word, r.stem)
 	r.recent[at%synonyms.MaxPhraseWords] = recentWord{start: r.tokens.Start()}
 	r.recentStems[at%synonyms.MaxPhraseWords] = synonyms.HashStem(r.stem)
 	synonym := ""
-	numeral := isNumeral(r.tokens.Word)
+	numeral := feature.IsNumeral(r.tokens.Word)
 	if w < 0 && domain < 0 && !numeral {
 		if against, ok := r.model.notFor[string(r.stem)]; ok {
 			r.notFor = append(r.notFor, against...)
@@ -255,10 +256,10 @@ func (r *textAnalysis) noteWords(w, domain, at int32, synonym string) {
 // numbers as lookUpWord does.
 func (r *textAnalysis) replaceBy(meant string, kind EvidenceKind) (w, domain int32) {
 	r.word = append(r.word[:0], meant...)
-	r.scratch.features.addReplacement(r.word)
+	r.scratch.features.AddReplacement(r.word)
 	w, domain = r.lookUpWord()
-	r.scratch.features.addReplacementStem(r.stem)
-	r.scratch.features.addVector([]byte(meant), r.stem)
+	r.scratch.features.AddReplacementStem(r.stem)
+	r.scratch.features.AddVector([]byte(meant), r.stem)
 	r.replacements = append(r.replacements, wordReplacement{meant, kind})
 	if kind == EvidenceTypo {
 		r.misspelt++

@@ -8,6 +8,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/lexical/calibration"
+	"github.com/caprouter/caprouter/internal/lexical/feature"
 	"github.com/caprouter/caprouter/internal/lexical/token"
 )
 
@@ -38,7 +39,7 @@ type Model struct {
 	domainIndex
 	replacementIndex
 	labels   *token.Labels // nil if there are none
-	common   commonHashes
+	common   feature.CommonWords
 	notFor   notForWords
 	verbatim map[uint64]int32 // hash of the words of an example or name → its intent, -1 if several declare it
 
@@ -130,7 +131,7 @@ func (m *Model) Classify(text string) Prediction {
 type statisticalModel struct {
 	linear          quantizedModel
 	declared        declaredTexts
-	common          commonHashes
+	common          feature.CommonWords
 	calibration     calibration.Model
 	rejectThreshold float64
 	acceptThreshold float64
@@ -138,7 +139,7 @@ type statisticalModel struct {
 
 // scoringScratch contains the buffers of one scoring call.
 type scoringScratch struct {
-	features featureExtractor
+	features feature.Extractor
 	seen     []uint32 // by feature: generation in which it occurred
 	known    []int32
 	values   []float32
@@ -148,13 +149,13 @@ type scoringScratch struct {
 
 func (s *statisticalModel) newScratch() scoringScratch {
 	classes, families := len(s.linear.bias), s.linear.count
-	features := featureExtractor{vectors: len(s.linear.vector.scale) > 0}
-	if features.vectors {
-		features.isDeclared = s.linear.features.contains
+	features := feature.Extractor{HasVectors: len(s.linear.vector.scale) > 0}
+	if features.HasVectors {
+		features.IsDeclared = s.linear.features.Contains // as in training: see declaredNumerals
 	}
 	return scoringScratch{
 		features: features,
-		seen:     make([]uint32, s.linear.features.size), sums: make([]int32, classes+families),
+		seen:     make([]uint32, s.linear.features.Size), sums: make([]int32, classes+families),
 		scores: newClassScores(classes, families),
 	}
 }
@@ -164,12 +165,12 @@ func (s *statisticalModel) scoreText(x *scoringScratch, generation uint32) score
 	x.known = x.known[:0]
 	var unknown unknownCount
 	words := 0
-	for block, hashes := range [...][]uint32{x.features.words, x.features.grams} {
+	for block, hashes := range [...][]uint32{x.features.Words, x.features.Ngrams} {
 		for _, h := range hashes {
-			switch f := s.linear.features.lookup(h); {
+			switch f := s.linear.features.Lookup(h); {
 			case f < 0 && block == 1:
 				unknown.ngrams++
-			case f < 0 && s.common.contains(h):
+			case f < 0 && s.common.Contains(h):
 				unknown.common++
 			case f < 0:
 				unknown.words++
@@ -185,7 +186,7 @@ func (s *statisticalModel) scoreText(x *scoringScratch, generation uint32) score
 	var shares wordShares
 	x.values, shares = s.linear.weighText(x.values, x.known, words, unknown)
 	s.linear.scoreClasses(&x.scores, x.sums, x.known, x.values)
-	s.linear.vector.addScores(x.scores.values, &x.features.vector)
+	s.linear.vector.addScores(x.scores.values, &x.features.Vector)
 	v := rankScores(&x.scores, &s.linear.classFamilies, len(x.known), &shares)
 	addSimilarity(&v.features, s.declared.compare(v.best, s.linear.idf, x.seen, generation, shares.squaredNorm, nil))
 	return v

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
+	"github.com/caprouter/caprouter/internal/lexical/feature"
 	"github.com/caprouter/caprouter/internal/lexical/token"
 )
 
@@ -40,7 +41,7 @@ type ClusterIndex struct {
 	clusters  map[string]*textCluster
 	frequency map[uint32]int      // by feature: number of clusters that contain it
 	postings  map[uint32][]string // by stem: ids of the clusters that contain it
-	terms     termExtractor
+	terms     feature.Terms
 }
 
 // Bounds of the features that a cluster stores.
@@ -77,7 +78,7 @@ func NewClusterIndex() *ClusterIndex {
 	}
 	return &ClusterIndex{
 		clusters: map[string]*textCluster{}, frequency: map[uint32]int{}, postings: map[uint32][]string{},
-		terms: termExtractor{tokens: token.NewScanner(), stops: stops},
+		terms: feature.Terms{Tokens: token.NewScanner(), Stops: stops, StopWeight: stopWordWeight},
 	}
 }
 
@@ -85,9 +86,9 @@ func NewClusterIndex() *ClusterIndex {
 // only those of greetings, thanks and farewells.
 func AsksNothing(text string) bool {
 	g := NewClusterIndex()
-	w := &g.terms.tokens
+	w := &g.terms.Tokens
 	for w.Reset(text); w.Next(); {
-		if word := string(w.Word); !g.terms.stops[word] && !isListed(courtesyWords, word) {
+		if word := string(w.Word); !g.terms.Stops[word] && !isListed(courtesyWords, word) {
 			return false
 		}
 	}
@@ -162,9 +163,9 @@ func (g *ClusterIndex) Nearest(text string) (id string, similarity float64) {
 func (g *ClusterIndex) leadingStems(text string) []uint32 {
 	var stems []uint32
 	halves := 0
-	w := &g.terms.tokens
+	w := &g.terms.Tokens
 	for w.Reset(text); w.Next(); {
-		if g.terms.stops[string(w.Word)] {
+		if g.terms.Stops[string(w.Word)] {
 			continue
 		}
 		halves += 2
@@ -175,7 +176,7 @@ func (g *ClusterIndex) leadingStems(text string) []uint32 {
 			return nil
 		}
 		if len(stems) < 2 {
-			stems = append(stems, stemHash(token.Stem(token.FoldNumber(w.Word))))
+			stems = append(stems, feature.OfStem(token.Stem(token.FoldNumber(w.Word))))
 		}
 	}
 	return stems
@@ -248,10 +249,7 @@ func (g *ClusterIndex) inverseFrequency(hash uint32) float64 {
 // extractFeatures returns the weighted stems and n-grams of a text, sorted by
 // hash.
 func (g *ClusterIndex) extractFeatures(text string) (words, grams []weightedFeature) {
-	g.terms.forEachTerm(text, func(hash uint32, isWord bool, share float64) {
-		if share < 1 {
-			share = stopWordWeight
-		}
+	g.terms.ForEach(text, func(hash uint32, isWord bool, share float64) {
 		if isWord {
 			words = append(words, weightedFeature{hash, share})
 		} else {

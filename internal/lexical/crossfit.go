@@ -183,7 +183,7 @@ func (d *trainingSet) excludedIntents(part int) []bool {
 // predictHeldOut predicts the samples for which on returns true.
 func predictHeldOut(d *trainingSet, x *declaredTexts, l *linearModel, on func(i int) bool, outOfScope bool) []heldOutPrediction {
 	scores := newClassScores(d.classes, d.families.count)
-	seen := make([]uint32, d.table.size)
+	seen := make([]uint32, d.table.Size)
 	skip := func(i int32) bool { return on(int(i)) }
 	var values []float32
 	var trials []heldOutPrediction

@@ -28,8 +28,8 @@
 //	Classify  text
 //	            │ package token               folded words; skips names (label.go) and other parts of the text
 //	          tokens
-//	            │ analysis.go, features.go    looks up words, replaces synonyms and typos (replacement.go, typo.go)
-//	          features                        hashes of words, stems, pairs and n-grams; a word vector
+//	            │ analysis.go                 looks up words, replaces synonyms and typos (replacement.go, typo.go)
+//	          features                        package feature: hashes of words, stems, pairs and n-grams; a word vector
 //	            │ linear.go                   tf-idf weights, a sparse linear model, quantized
 //	          scores
 //	            │ scores.go, confidence.go    softmax; calibration features of the best intent
@@ -57,7 +57,7 @@
 //
 // A linear model is trained from the first example on, and its confidence calibrated:
 //
-//   - Features (features.go) are words, stems, pairs of stems and character 3- and
+//   - Features (package feature) are words, stems, pairs of stems and character 3- and
 //     4-grams inside words; for Chinese and Japanese, runs of one to three
 //     characters. They are weighted by inverse document frequency and normalized.
 //     In a set with few examples the sum of the vectors of the words (package

@@ -282,7 +282,7 @@ func (r *textAnalysis) listSimilar(text string, keep func(intent string) bool) (
 			word := string(w.Word)
 			stem := token.Stem(token.FoldNumber(w.Word))
 			v, _, ok := synonyms.Vector([]byte(word), stem)
-			if !ok || r.model.common.containsStem(stem) {
+			if !ok || r.model.common.ContainsStem(stem) {
 				continue
 			}
 			for k := range unknown {
@@ -314,7 +314,7 @@ func (r *textAnalysis) unknownVectors(text string) (vectors []wordvectors.Vector
 	for w.Reset(text); w.Next(); {
 		word := string(w.Word)
 		stem := token.Stem(token.FoldNumber(w.Word))
-		if _, known := m.words[string(stem)]; known || w.Label != nil || m.common.containsStem(stem) {
+		if _, known := m.words[string(stem)]; known || w.Label != nil || m.common.ContainsStem(stem) {
 			continue
 		}
 		if meant, _ := m.replaceWord([]byte(word), stem); meant != "" {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/caprouter/caprouter/internal/lexical/feature"
 	"github.com/caprouter/caprouter/internal/lexical/token"
 	"github.com/caprouter/caprouter/internal/wordvectors"
 )
@@ -61,7 +62,7 @@ func (m *Model) Explain(text string) Explanation {
 			continue
 		}
 		word := string(w.Word)
-		if _, known := m.words[string(token.Stem(token.FoldNumber(w.Word)))]; !known && !isNumeral(w.Word) && !slices.Contains(e.Unknown, word) {
+		if _, known := m.words[string(token.Stem(token.FoldNumber(w.Word)))]; !known && !feature.IsNumeral(w.Word) && !slices.Contains(e.Unknown, word) {
 			e.Unknown = append(e.Unknown, word)
 		}
 	}
@@ -123,14 +124,14 @@ func (m *Model) intentNumber(name string) int {
 func (m *Model) addFeatureWeights(text string, class, against int, weights map[string]float64) {
 	s := m.statistical
 	x := s.newScratch()
-	owners := x.features.extractOwners(text, m.labelsIgnoredIn(text))
+	owners := extractOwners(&x.features, text, m.labelsIgnoredIn(text))
 	s.scoreText(&x, 1)
 	at := map[int32]int{}
 	for i, f := range x.known {
 		at[f] = i
 	}
-	for i, h := range slices.Concat(x.features.words, x.features.grams) {
-		f := s.linear.features.lookup(h)
+	for i, h := range slices.Concat(x.features.Words, x.features.Ngrams) {
+		f := s.linear.features.Lookup(h)
 		place, ok := at[f]
 		if f < 0 || !ok {
 			continue
@@ -140,7 +141,7 @@ func (m *Model) addFeatureWeights(text string, class, against int, weights map[s
 			weights[owners.features[i]] += float64(x.values[place] * d)
 		}
 	}
-	scale := vectorScale(&x.features.vector)
+	scale := vectorScale(&x.features.Vector)
 	for word, v := range owners.vectors {
 		if d := s.linear.vector.contribution(class, v, scale) - s.linear.vector.contribution(against, v, scale); d != 0 {
 			weights[word] += float64(d)
@@ -155,38 +156,38 @@ type featureOwners struct {
 }
 
 // extractOwners extracts the features of a text without labels, and records their words.
-func (f *featureExtractor) extractOwners(text string, labels *token.Labels) featureOwners {
+func extractOwners(f *feature.Extractor, text string, labels *token.Labels) featureOwners {
 	o := featureOwners{vectors: map[string]*wordvectors.Sum{}}
 	var grams []string
 	w := token.NewScanner()
 	w.Labels = labels
-	f.reset()
+	f.Reset()
 	previous := ""
 	for w.Reset(text); w.Next(); {
 		if w.Label != nil {
 			continue
 		}
 		word := string(w.Word)
-		words, ngrams := len(f.words), len(f.grams)
-		f.addWord(w.Word)
+		words, ngrams := len(f.Words), len(f.Ngrams)
+		f.AddWord(w.Word)
 		stem := token.Stem(token.FoldNumber(w.Word))
-		f.addStem(stem)
-		sum := f.vector
-		f.addVector([]byte(word), stem)
+		f.AddStem(stem)
+		sum := f.Vector
+		f.AddVector([]byte(word), stem)
 		if o.vectors[word] == nil {
 			o.vectors[word] = &wordvectors.Sum{}
 		}
-		for k, v := range f.vector {
+		for k, v := range f.Vector {
 			o.vectors[word][k] += v - sum[k]
 		}
-		for i := words; i < len(f.words); i++ {
+		for i := words; i < len(f.Words); i++ {
 			if i == words+2 && previous != "" { // word, stem, pair
 				o.features = append(o.features, previous+" "+word)
 			} else {
 				o.features = append(o.features, word)
 			}
 		}
-		for range len(f.grams) - ngrams {
+		for range len(f.Ngrams) - ngrams {
 			grams = append(grams, word)
 		}
 		previous = word

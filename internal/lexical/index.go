@@ -255,7 +255,7 @@ func (t *indexBuilder) addWord(word []byte) int32 {
 	t.model.words[string(key)] = w
 	first, _ := utf8.DecodeRune(word)
 	t.model.intentsWith = append(t.model.intentsWith, nil)
-	t.model.info = append(t.model.info, wordInfo{pair: token.IsUnspaced(first) && !chinese.IsWord(word), common: t.model.common.containsStem(key), gerund: gerund})
+	t.model.info = append(t.model.info, wordInfo{pair: token.IsUnspaced(first) && !chinese.IsWord(word), common: t.model.common.ContainsStem(key), gerund: gerund})
 	return w
 }
 

@@ -3,6 +3,7 @@ package lexical
 import (
 	"math"
 
+	"github.com/caprouter/caprouter/internal/lexical/feature"
 	"github.com/caprouter/caprouter/internal/wordvectors"
 )
 
@@ -146,7 +147,7 @@ const (
 // quantizedModel is a linear model in its stored form: a byte per weight, a
 // scale per feature, and no weights that would be 0.
 type quantizedModel struct {
-	features featureTable
+	features feature.Table
 	idfWeights
 	scale  []float32 // by feature: the scale of its weights, times fixedPointOne
 	start  []int32
@@ -158,9 +159,9 @@ type quantizedModel struct {
 	order *biasOrder // nil if all classes are scored
 }
 
-func (l *linearModel) quantize(features featureTable) quantizedModel {
+func (l *linearModel) quantize(features feature.Table) quantizedModel {
 	c := quantizedModel{
-		features: features.shrinkToFit(), idfWeights: l.idfWeights,
+		features: features.ShrinkToFit(), idfWeights: l.idfWeights,
 		scale: make([]float32, len(l.idf)), start: make([]int32, len(l.start)),
 		bias: l.bias, vector: l.vector.quantize(l.vectorLength), classFamilies: l.classFamilies,
 	}
@@ -326,7 +327,7 @@ func (c *quantizedModel) markLikeliest(x *classScores) {
 
 // sizeBytes returns the size of the model.
 func (c *quantizedModel) sizeBytes() int {
-	return 8*len(c.features.slots) + 3*len(c.weight) + 4*(len(c.idf)+len(c.scale)+len(c.start)+len(c.bias)+len(c.of)) + len(c.flags) + c.vector.sizeBytes()
+	return 8*len(c.features.Entries) + 3*len(c.weight) + 4*(len(c.idf)+len(c.scale)+len(c.start)+len(c.bias)+len(c.of)) + len(c.flags) + c.vector.sizeBytes()
 }
 
 const (

@@ -120,7 +120,7 @@ func TestQuantize(t *testing.T) {
 			}
 		}
 	}
-	if len(c.weight) > len(l.weight) || c.sizeBytes() >= 6*len(l.weight)+20*len(l.idf)+8*len(c.features.slots) {
+	if len(c.weight) > len(l.weight) || c.sizeBytes() >= 6*len(l.weight)+20*len(l.idf)+8*len(c.features.Entries) {
 		t.Errorf("got %d weights in %d bytes of %d weights, want fewer and smaller", len(c.weight), c.sizeBytes(), len(l.weight))
 	}
 }

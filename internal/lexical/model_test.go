@@ -13,6 +13,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/lexical/calibration"
+	"github.com/caprouter/caprouter/internal/lexical/feature"
 	"github.com/caprouter/caprouter/internal/lexical/token"
 )
 
@@ -69,7 +70,7 @@ func TestTrain_StatisticalModelIgnoresOrder(t *testing.T) {
 			random.Shuffle(len(d.Examples), func(i, j int) { d.Examples[i], d.Examples[j] = d.Examples[j], d.Examples[i] })
 		}
 		got := Train(c)
-		if diff := cmp.Diff(want.statistical, got.statistical, cmp.AllowUnexported(statisticalModel{}, quantizedModel{}, quantizedVectors{}, idfWeights{}, classFamilies{}, familyMembers{}, biasOrder{}, declaredTexts{}, declaredText{}, featureTable{}, tableSlot{}, calibration.Model{}, calibration.Knot{})); diff != "" {
+		if diff := cmp.Diff(want.statistical, got.statistical, cmp.AllowUnexported(statisticalModel{}, quantizedModel{}, quantizedVectors{}, idfWeights{}, classFamilies{}, familyMembers{}, biasOrder{}, declaredTexts{}, declaredText{}, feature.Table{}, feature.Entry{}, calibration.Model{}, calibration.Knot{})); diff != "" {
 			t.Fatalf("seed %d: trained part (-in order +shuffled):\n%s", seed, diff[:min(len(diff), 2000)])
 		}
 	}
@@ -105,11 +106,11 @@ func TestTrain_NotFor(t *testing.T) {
 func (m *Model) scoreOf(text, intent string) float32 {
 	x := m.statistical.newScratch()
 	w := token.NewScanner()
-	x.features.extractText(&w, text)
+	x.features.Extract(&w, text)
 	m.statistical.scoreText(&x, 1)
 	i := m.intentNumber(intent)
 	m.statistical.linear.scoreClasses(&x.scores, x.sums, x.known, x.values)
-	m.statistical.linear.vector.addScores(x.scores.values, &x.features.vector)
+	m.statistical.linear.vector.addScores(x.scores.values, &x.features.Vector)
 	return x.scores.values[i]
 }
 

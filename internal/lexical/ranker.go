@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/caprouter/caprouter/internal/lexical/feature"
 	"github.com/caprouter/caprouter/internal/lexical/synonyms"
 	"github.com/caprouter/caprouter/internal/lexical/token"
 )
@@ -66,7 +67,7 @@ func NewRanker(docs []Document) *Ranker {
 	lengths := make([]float64, len(ordered))
 	total := 0.0
 	words := map[string]int{}
-	read := termExtractor{tokens: token.NewScanner(), stops: r.stops}
+	read := feature.Terms{Tokens: token.NewScanner(), Stops: r.stops, StopWeight: rankStopWeight}
 	for i, d := range ordered {
 		r.names = append(r.names, d.Name)
 		counts[i] = map[int32]float64{}
@@ -81,12 +82,12 @@ func NewRanker(docs []Document) *Ranker {
 				counts[i][n] += times
 				if isWord {
 					lengths[i] += times
-					words[string(read.tokens.Word)]++
+					words[string(read.Tokens.Word)]++
 				}
 			}
 		}
-		read.forEachTerm(token.SplitCamel(d.Name), take(nameWeight))
-		read.forEachTerm(token.SplitCamel(d.Description), take(1))
+		read.ForEach(token.SplitCamel(d.Name), take(nameWeight))
+		read.ForEach(token.SplitCamel(d.Description), take(1))
 		total += lengths[i]
 	}
 	r.synonyms, _ = synonyms.New(words, words)
@@ -206,7 +207,7 @@ func (r *Ranker) addActions(words map[string]int) {
 func (r *Ranker) Rank(text string) []RankedDocument {
 	scores := make([]float64, len(r.names))
 	seen := map[int32]bool{}
-	read := termExtractor{tokens: token.NewScanner(), stops: r.stops}
+	read := feature.Terms{Tokens: token.NewScanner(), Stops: r.stops, StopWeight: rankStopWeight}
 	score := func(hash uint32, isWord bool, share float64) {
 		term, ok := r.terms[hash]
 		if !ok || seen[term] {
@@ -223,12 +224,12 @@ func (r *Ranker) Rank(text string) []RankedDocument {
 	}
 	var implied []string
 	var meant [][]string
-	read.forEachTerm(token.SplitCamel(text), func(hash uint32, isWord bool, share float64) {
-		if to := r.hints[string(read.tokens.Word)]; isWord && to != "" {
+	read.ForEach(token.SplitCamel(text), func(hash uint32, isWord bool, share float64) {
+		if to := r.hints[string(read.Tokens.Word)]; isWord && to != "" {
 			implied = append(implied, to)
 		}
 		if _, known := r.terms[hash]; isWord && !known && share == 1 {
-			stem := token.StemOf(string(read.tokens.Word))
+			stem := token.StemOf(string(read.Tokens.Word))
 			if words := r.actions[stem]; len(words) > 0 {
 				meant = append(meant, words)
 			} else if word := r.synonyms[stem]; word != "" {
@@ -240,7 +241,7 @@ func (r *Ranker) Rank(text string) []RankedDocument {
 	for _, words := range meant {
 		best := make([]float64, len(scores)) // a document with several of the words counts once
 		for _, word := range words {
-			read.forEachTerm(word, func(hash uint32, isWord bool, share float64) {
+			read.ForEach(word, func(hash uint32, isWord bool, share float64) {
 				term, ok := r.terms[hash]
 				if !ok || !isWord || seen[term] {
 					return
@@ -256,7 +257,7 @@ func (r *Ranker) Rank(text string) []RankedDocument {
 		}
 	}
 	for _, to := range implied {
-		read.forEachTerm(to, func(hash uint32, isWord bool, share float64) {
+		read.ForEach(to, func(hash uint32, isWord bool, share float64) {
 			if isWord {
 				score(hash, true, hintWeight*share)
 			}
@@ -272,30 +273,4 @@ func (r *Ranker) Rank(text string) []RankedDocument {
 		return cmp.Or(cmp.Compare(b.Score, a.Score), strings.Compare(a.Name, b.Name))
 	})
 	return list
-}
-
-// termExtractor splits a text into the terms of a ranking.
-type termExtractor struct {
-	tokens   token.Scanner
-	features featureExtractor
-	stops    map[string]bool
-	word     []byte
-}
-
-// forEachTerm calls use for the stem of every word of the text, and for the
-// n-grams of the word.
-func (t *termExtractor) forEachTerm(text string, use func(hash uint32, isWord bool, share float64)) {
-	for t.tokens.Reset(text); t.tokens.Next(); {
-		share := 1.0
-		if t.stops[string(t.tokens.Word)] {
-			share = rankStopWeight
-		}
-		t.features.reset()
-		t.features.addNgrams(t.tokens.Word)
-		t.word = append(t.word[:0], t.tokens.Word...)
-		use(stemHash(token.Stem(token.FoldNumber(t.word))), true, share)
-		for _, hash := range t.features.grams {
-			use(hash, false, share)
-		}
-	}
 }

@@ -1,6 +1,9 @@
 package lexical
 
-import "github.com/caprouter/caprouter/internal/lexical/synonyms"
+import (
+	"github.com/caprouter/caprouter/internal/lexical/feature"
+	"github.com/caprouter/caprouter/internal/lexical/synonyms"
+)
 
 // replacementIndex finds the word of the corpus that an unknown word or a phrase counts as.
 type replacementIndex struct {
@@ -20,10 +23,10 @@ type wordReplacement struct {
 // stem counts as, and whether it is a synonym or a misspelling; "" if there is none.
 func (m *Model) replaceWord(word, stem []byte) (string, EvidenceKind) {
 	meant := m.synonyms[string(stem)]
-	if meant != "" && (synonyms.HasWord(word) || !m.common.contains(wordHash(word)) && synonyms.HasForm(word, stem)) {
+	if meant != "" && (synonyms.HasWord(word) || !m.common.Contains(feature.OfWord(word)) && synonyms.HasForm(word, stem)) {
 		return meant, EvidenceSynonym // and no other word that only has the same stem
 	}
-	if m.common.containsStem(stem) || synonyms.HasStem(stem) {
+	if m.common.ContainsStem(stem) || synonyms.HasStem(stem) {
 		return "", "" // spelt correctly
 	}
 	return m.typos.correct(word), EvidenceTypo

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"github.com/caprouter/caprouter/internal/lexical/feature"
 )
 
 // Hyperparameters of the linear model: multinomial logistic regression by
@@ -79,7 +81,7 @@ type sgdTrainer struct {
 // little information about each, and would cost more than all others. It returns
 // the number of samples with each feature.
 func (f *sgdTrainer) selectClasses() (seen []int32) {
-	features := f.set.table.size
+	features := f.set.table.Size
 	l := f.model
 	seen = make([]int32, features)
 	firstUse := make([]int32, features+1) // by feature: index of its first class
@@ -156,8 +158,8 @@ func (f *sgdTrainer) computeIDF(seen []int32) {
 // occurs in the class for the first time. Samples must be ordered by family and
 // class.
 func (f *sgdTrainer) forEachFeature(put func(feature int32, class uint16, first bool)) {
-	last := make([]int32, f.set.table.size) // by feature: 1 + the last class
-	lastFamily := make([]int32, f.set.table.size)
+	last := make([]int32, f.set.table.Size) // by feature: 1 + the last class
+	lastFamily := make([]int32, f.set.table.Size)
 	for _, i := range f.order {
 		s := &f.set.samples[i]
 		for _, id := range s.features {
@@ -241,7 +243,7 @@ func (f *sgdTrainer) runEpochs() {
 			}
 			s := &d.samples[i]
 			if f.small { // the same words are dropped, whatever the other samples are
-				f.rngState = mixHash(s.key+uint32(epoch)*hashPrime) | 1
+				f.rngState = feature.Combine(s.key, uint32(epoch)) | 1
 			}
 			values := f.applyDropout(i)
 			f.model.scoreClasses(scores, s.features, values)

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/caprouter/caprouter/internal/lexical/calibration"
+	"github.com/caprouter/caprouter/internal/lexical/feature"
 	"github.com/caprouter/caprouter/internal/lexical/lexicon"
 	"github.com/caprouter/caprouter/internal/wordvectors"
 )
@@ -143,7 +144,7 @@ func (l *learnedState) encode() []byte {
 func (l *learnedState) stored() *storedState {
 	s := l.statistical
 	to := &storedState{
-		Features: s.linear.features.size,
+		Features: s.linear.features.Size,
 		Rarity:   s.linear.idf, UnseenRarity: s.linear.unseenIDF, CommonRarity: s.linear.commonIDF,
 		Unit: s.linear.scale, Start: s.linear.start, Class: s.linear.class, Bias: s.linear.bias, VectorUnit: s.linear.vector.scale,
 		FamilyOf: s.linear.of, Families: s.linear.count, Tied: s.linear.tied,
@@ -151,8 +152,8 @@ func (l *learnedState) stored() *storedState {
 		Ranking: s.calibration.Ranking[:], RejectThreshold: s.rejectThreshold, AcceptThreshold: s.acceptThreshold,
 		Report: l.report,
 	}
-	for _, slot := range s.linear.features.slots {
-		to.Slots = append(to.Slots, slot.hash, slot.number)
+	for _, e := range s.linear.features.Entries {
+		to.Slots = append(to.Slots, e.Hash, e.Number)
 	}
 	for _, f := range s.linear.flags {
 		to.Flags = append(to.Flags, byte(f))
@@ -187,14 +188,14 @@ func decodeLearned(data []byte, intents int) *learnedState {
 	}
 	s := &statisticalModel{rejectThreshold: from.RejectThreshold, acceptThreshold: from.AcceptThreshold}
 	s.linear = quantizedModel{
-		features:   featureTable{mask: uint32(len(from.Slots)/2 - 1), size: from.Features, slots: make([]tableSlot, len(from.Slots)/2)},
+		features:   feature.RestoreTable(make([]feature.Entry, len(from.Slots)/2), from.Features),
 		idfWeights: idfWeights{idf: from.Rarity, unseenIDF: from.UnseenRarity, commonIDF: from.CommonRarity, flags: make([]featureFlags, len(from.Flags))},
 		scale:      from.Unit, start: from.Start, class: from.Class, weight: make([]int8, len(from.Weight)), bias: from.Bias,
 		vector:        quantizedVectors{weight: make([]int8, len(from.VectorWeight)), scale: from.VectorUnit},
 		classFamilies: classFamilies{of: from.FamilyOf, count: from.Families, tied: from.Tied},
 	}
-	for i := range s.linear.features.slots {
-		s.linear.features.slots[i] = tableSlot{hash: from.Slots[2*i], number: from.Slots[2*i+1]}
+	for i := range s.linear.features.Entries {
+		s.linear.features.Entries[i] = feature.Entry{Hash: from.Slots[2*i], Number: from.Slots[2*i+1]}
 	}
 	for i, f := range from.Flags {
 		s.linear.flags[i] = featureFlags(f)

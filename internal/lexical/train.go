@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/caprouter/caprouter/internal/lexical/calibration"
+	"github.com/caprouter/caprouter/internal/lexical/feature"
 	"github.com/caprouter/caprouter/internal/lexical/synonyms"
 	"github.com/caprouter/caprouter/internal/lexical/token"
 	"github.com/caprouter/caprouter/internal/run"
@@ -107,7 +108,7 @@ func train(c Corpus, storage Storage, stopped func() bool, progress *trainingPro
 	t := &indexBuilder{
 		model: &Model{
 			wordIndex: wordIndex{words: map[string]int32{}}, domainIndex: domainIndex{domainWords: map[string]int32{}, stopNames: map[string]int32{}},
-			common: newCommonHashes(),
+			common: feature.NewCommonWords(),
 		},
 		tokens: token.NewScanner(), spellings: map[string]int{}, written: map[string]int{},
 	}

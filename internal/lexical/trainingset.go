@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/caprouter/caprouter/internal/lexical/feature"
 	"github.com/caprouter/caprouter/internal/lexical/lexicon"
 	"github.com/caprouter/caprouter/internal/lexical/token"
 	"github.com/caprouter/caprouter/internal/run"
@@ -16,7 +17,7 @@ import (
 // trainingSet is the corpus as training input: numbered classes, numbered
 // features, and the features of each sample.
 type trainingSet struct {
-	table    featureTable
+	table    feature.Table
 	flags    []featureFlags // by feature
 	classes  int
 	families classFamilies
@@ -93,13 +94,13 @@ type trainingText struct {
 // must be fixed, because features are numbered as they occur.
 func newTrainingSet(list []trainingText, families classFamilies) *trainingSet {
 	d := &trainingSet{
-		table: newFeatureTable(8 * len(list)), classes: len(families.of), families: families,
+		table: feature.NewTable(8 * len(list)), classes: len(families.of), families: families,
 		samples: make([]trainingSample, len(list)), vectorLength: newVectorLength(list, len(families.of)),
 		trainingPace: trainingPace{stopped: neverStopped, progress: newTrainingProgress(context.Background())},
 	}
 	d.numberFeatures(list, extractTexts(list, d.vectorLength))
 	d.addStems(list)
-	d.flags = make([]featureFlags, d.table.size)
+	d.flags = make([]featureFlags, d.table.Size)
 	for w := range strings.FieldsSeq(lexicon.StopWords) {
 		d.flagWord(w, flagStop)
 	}
@@ -119,7 +120,7 @@ type extractedText struct {
 func extractTexts(list []trainingText, vectorLength float32) []extractedText {
 	texts := make([]extractedText, len(list))
 	var isDeclared func(hash uint32) bool
-	if vectorLength > 0 {
+	if vectorLength > 0 { // more examples show by themselves what a numeral means
 		declared := declaredNumerals(list)
 		isDeclared = func(hash uint32) bool { return declared[hash] }
 	}
@@ -127,16 +128,16 @@ func extractTexts(list []trainingText, vectorLength float32) []extractedText {
 	chunks := (len(list) + chunk - 1) / chunk
 	run.ForEach(context.Background(), runtime.GOMAXPROCS(0), chunks, func(_ context.Context, i int) {
 		w := token.NewScanner()
-		f := featureExtractor{vectors: vectorLength > 0, isDeclared: isDeclared}
+		f := feature.Extractor{HasVectors: vectorLength > 0, IsDeclared: isDeclared}
 		var arena []uint32 // hashes of all texts of the chunk
 		for k := i * chunk; k < min(len(list), (i+1)*chunk); k++ {
-			f.extractText(&w, list[k].text)
+			f.Extract(&w, list[k].text)
 			from := len(arena)
-			arena = append(append(arena, f.words...), f.grams...)
-			border := from + len(f.words)
+			arena = append(append(arena, f.Words...), f.Ngrams...)
+			border := from + len(f.Words)
 			texts[k] = extractedText{words: arena[from:border:border], grams: arena[border:len(arena):len(arena)]}
-			if f.vectors {
-				v := newTextVector(&f.vector, vectorLength)
+			if f.HasVectors {
+				v := newTextVector(&f.Vector, vectorLength)
 				texts[k].vector = &v
 			}
 		}
@@ -154,8 +155,8 @@ func declaredNumerals(list []trainingText) map[uint32]bool {
 			continue
 		}
 		for w.Reset(list[i].text); w.Next(); {
-			if isNumeral(w.Word) {
-				declared[wordHash(w.Word)] = true
+			if feature.IsNumeral(w.Word) {
+				declared[feature.OfWord(w.Word)] = true
 			}
 		}
 	}
@@ -170,7 +171,7 @@ func (d *trainingSet) numberFeatures(list []trainingText, texts []extractedText)
 		from, words := len(arena), 0
 		for block, hashes := range [...][]uint32{texts[i].words, texts[i].grams} {
 			for _, h := range hashes {
-				id := d.table.insert(h)
+				id := d.table.Insert(h)
 				if int(id) == len(seen) {
 					seen = append(seen, 0)
 				}
@@ -184,7 +185,7 @@ func (d *trainingSet) numberFeatures(list []trainingText, texts []extractedText)
 			}
 		}
 		d.samples[i] = trainingSample{
-			class: u.class, kind: u.kind, exclusive: u.exclusive, key: mixHash(hashBytes(seedText, []byte(u.text)) + uint32(u.class)*hashPrime),
+			class: u.class, kind: u.kind, exclusive: u.exclusive, key: feature.Combine(feature.HashText(u.text), uint32(u.class)),
 			words: int32(words), features: arena[from:len(arena):len(arena)], vector: texts[i].vector,
 		}
 	}
@@ -199,11 +200,11 @@ func (d *trainingSet) addStems(list []trainingText) {
 		}
 		s := &d.samples[i]
 		for w.Reset(list[i].text); w.Next(); {
-			h := wordHash(w.Word)
-			if !isNumeral(w.Word) {
-				h = stemHash(token.Stem(token.FoldNumber(w.Word)))
+			h := feature.OfWord(w.Word)
+			if !feature.IsNumeral(w.Word) {
+				h = feature.OfStem(token.Stem(token.FoldNumber(w.Word)))
 			}
-			id := d.table.lookup(h)
+			id := d.table.Lookup(h)
 			if id >= 0 && !slices.Contains(s.stems, id) {
 				s.stems = append(s.stems, id)
 			}
@@ -214,10 +215,10 @@ func (d *trainingSet) addStems(list []trainingText) {
 // flagWord marks the features of a folded word and of its stem.
 func (d *trainingSet) flagWord(word string, flag featureFlags) {
 	b := []byte(word)
-	if id := d.table.lookup(wordHash(b)); id >= 0 {
+	if id := d.table.Lookup(feature.OfWord(b)); id >= 0 {
 		d.flags[id] |= flag
 	}
-	if id := d.table.lookup(stemHash(token.Stem(token.FoldNumber(b)))); id >= 0 {
+	if id := d.table.Lookup(feature.OfStem(token.Stem(token.FoldNumber(b)))); id >= 0 {
 		d.flags[id] |= flag
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/caprouter/caprouter/internal/lexical/feature"
 )
 
 const (
@@ -20,8 +22,8 @@ const (
 // contains every word with any one letter deleted (symmetric deletion): two
 // words one edit apart have such a form in common.
 type typoIndex struct {
-	table featureTable // hash of a form → number
-	first []int32      // by number: index of its first entry in forms
+	table feature.Table // hash of a form → number
+	first []int32       // by number: index of its first entry in forms
 	forms []typoForm
 }
 
@@ -46,11 +48,11 @@ func newTypoIndex(count map[string]int) typoIndex {
 		}
 		return strings.Compare(b, a)
 	})
-	x := typoIndex{table: newFeatureTable(forms), forms: make([]typoForm, 0, forms), first: make([]int32, 0, forms)}
+	x := typoIndex{table: feature.NewTable(forms), forms: make([]typoForm, 0, forms), first: make([]int32, 0, forms)}
 	for _, w := range words {
 		x.addSpelling(w)
 	}
-	x.table = x.table.shrinkToFit()
+	x.table = x.table.ShrinkToFit()
 	return x
 }
 
@@ -62,7 +64,7 @@ func (x *typoIndex) addSpelling(word string) {
 }
 
 func (x *typoIndex) addForm(hash uint32, word string) {
-	number := x.table.insert(hash)
+	number := x.table.Insert(hash)
 	next := int32(-1)
 	if int(number) == len(x.first) {
 		x.first = append(x.first, 0)
@@ -73,15 +75,21 @@ func (x *typoIndex) addForm(hash uint32, word string) {
 	x.forms = append(x.forms, typoForm{word, next})
 }
 
+// Parameters of a 32-bit FNV-1a hash.
+const (
+	fnvOffset uint32 = 0x811c9dc5
+	fnvPrime  uint32 = 0x01000193
+)
+
 // hashString hashes a string without size bytes at the given position.
 func hashString[T string | []byte](s T, without, size int) uint32 {
-	h := seedText
+	h := fnvOffset
 	for i := range len(s) {
 		if i < without || i >= without+size {
-			h = (h ^ uint32(s[i])) * hashPrime
+			h = (h ^ uint32(s[i])) * fnvPrime
 		}
 	}
-	return mixHash(h)
+	return feature.Combine(h, 0) // spread over all bits, because the table indexes by the low ones
 }
 
 // correct returns the word of the registry that an unknown folded word
@@ -106,7 +114,7 @@ func (x *typoIndex) correct(word []byte) string {
 // find returns the first word with the form that is one edit from the given
 // word.
 func (x *typoIndex) find(form uint32, word []byte) string {
-	number := x.table.lookup(form)
+	number := x.table.Lookup(form)
 	if number < 0 {
 		return ""
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/caprouter/caprouter/internal/lexical/feature"
 	"github.com/caprouter/caprouter/internal/lexical/token"
 	"github.com/caprouter/caprouter/internal/wordvectors"
 )
@@ -99,13 +100,13 @@ func TestQuantizedVectors_ScoreLikeWeights(t *testing.T) {
 	}
 	q := w.quantize(1)
 	for _, n := range []int{1, 3, 5000} {
-		f := featureExtractor{vectors: true}
+		f := feature.Extractor{HasVectors: true}
 		tokens := token.NewScanner()
-		f.extractText(&tokens, strings.Repeat("invoice salary laptop ", n))
-		v := newTextVector(&f.vector, 1)
+		f.Extract(&tokens, strings.Repeat("invoice salary laptop ", n))
+		v := newTextVector(&f.Vector, 1)
 		exact, got := make([]float32, 3), make([]float32, 3)
 		w.addScores(exact, &v)
-		q.addScores(got, &f.vector)
+		q.addScores(got, &f.Vector)
 		for c := range exact {
 			if d := exact[c] - got[c]; d > 0.02 || d < -0.02 {
 				t.Errorf("%d words, class %d: got %v, want about %v", 3*n, c, got[c], exact[c])

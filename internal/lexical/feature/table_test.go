@@ -1,4 +1,4 @@
-package lexical
+package feature
 
 import (
 	"testing"
@@ -10,28 +10,28 @@ import (
 func TestFeatureTable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		hashes := rapid.SliceOf(rapid.OneOf(rapid.Uint32Range(0, 40), rapid.Uint32())).Draw(t, "hashes")
-		tab := newFeatureTable(0)
+		tab := NewTable(0)
 		want := map[uint32]int32{}
 		for _, h := range hashes {
 			if _, ok := want[h]; !ok {
 				want[h] = int32(len(want))
 			}
-			if got := tab.insert(h); got != want[h] {
+			if got := tab.Insert(h); got != want[h] {
 				t.Fatalf("add %d: got number %d, want %d", h, got, want[h])
 			}
 		}
-		fitted := tab.shrinkToFit()
+		fitted := tab.ShrinkToFit()
 		for _, h := range append(hashes, 7, 1<<31) {
 			number, ok := want[h]
 			if !ok {
 				number = -1
 			}
-			if a, b := tab.lookup(h), fitted.lookup(h); a != number || b != number {
+			if a, b := tab.Lookup(h), fitted.Lookup(h); a != number || b != number {
 				t.Fatalf("find %d: got %d, and %d where fitted; want %d", h, a, b, number)
 			}
 		}
-		if tab.size != len(want) || fitted.size != len(want) {
-			t.Errorf("got sizes %d and %d, want %d", tab.size, fitted.size, len(want))
+		if tab.Size != len(want) || fitted.Size != len(want) {
+			t.Errorf("got sizes %d and %d, want %d", tab.Size, fitted.Size, len(want))
 		}
 	})
 }

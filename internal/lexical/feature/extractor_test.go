@@ -1,4 +1,4 @@
-package lexical
+package feature
 
 import (
 	"slices"
@@ -7,10 +7,10 @@ import (
 	"github.com/caprouter/caprouter/internal/lexical/token"
 )
 
-func featuresOf(text string) featureExtractor {
+func featuresOf(text string) Extractor {
 	w := token.NewScanner()
-	var f featureExtractor
-	f.extractText(&w, text)
+	var f Extractor
+	f.Extract(&w, text)
 	return f
 }
 
@@ -33,8 +33,8 @@ func TestFeatureExtractor(t *testing.T) {
 	}
 	for _, tt := range tests {
 		f := featuresOf(tt.text)
-		if len(f.words) != tt.words || len(f.grams) != tt.grams {
-			t.Errorf("%q: got %d words and %d n-grams, want %d and %d", tt.text, len(f.words), len(f.grams), tt.words, tt.grams)
+		if len(f.Words) != tt.words || len(f.Ngrams) != tt.grams {
+			t.Errorf("%q: got %d words and %d n-grams, want %d and %d", tt.text, len(f.Words), len(f.Ngrams), tt.words, tt.grams)
 		}
 	}
 }
@@ -54,7 +54,7 @@ func TestFeatureExtractor_RelatedWordsShareFeatures(t *testing.T) {
 	}
 	for _, tt := range tests {
 		a, b := featuresOf(tt.a), featuresOf(tt.b)
-		if words, grams := common(a.words, b.words), common(a.grams, b.grams); words != tt.words || grams != tt.grams {
+		if words, grams := common(a.Words, b.Words), common(a.Ngrams, b.Ngrams); words != tt.words || grams != tt.grams {
 			t.Errorf("%q and %q: got %d words and %d n-grams in common, want %d and %d", tt.a, tt.b, words, grams, tt.words, tt.grams)
 		}
 	}
