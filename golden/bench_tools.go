@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/caprouter/caprouter/internal/lexical"
+	"github.com/caprouter/caprouter/internal/lexical/ranking"
 )
 
 // rankedQuery is a query and the correct answers, none if it is out of scope.
@@ -29,15 +29,15 @@ func benchTools(ctx context.Context, cfg *BenchConfig) (*BenchReport, error) {
 	if err != nil {
 		return nil, err
 	}
-	docs := make([]lexical.Document, len(tools))
+	docs := make([]ranking.Document, len(tools))
 	named := map[string]bool{}
 	for i, tool := range tools {
-		docs[i] = lexical.Document{Name: tool.Tool, Description: tool.Description}
+		docs[i] = ranking.Document{Name: tool.Tool, Description: tool.Description}
 		named[tool.Tool] = true
 	}
 	runtime.GC()
 	start := time.Now()
-	ranker := lexical.NewRanker(docs)
+	ranker := ranking.New(docs)
 	r := &BenchReport{Intents: len(named), TrainMS: roundFigure(roundMilliseconds(time.Since(start)))}
 
 	var rows []rankedQuery
@@ -48,7 +48,7 @@ func benchTools(ctx context.Context, cfg *BenchConfig) (*BenchReport, error) {
 	for _, row := range sets.oos {
 		rows = append(rows, rankedQuery{text: row.Text})
 	}
-	if err := r.addRanking(ctx, cfg, rows, func(i int) []lexical.RankedDocument { return ranker.Rank(rows[i].text) }); err != nil {
+	if err := r.addRanking(ctx, cfg, rows, func(i int) []ranking.Result { return ranker.Rank(rows[i].text) }); err != nil {
 		return nil, err
 	}
 	if err := r.measureTime(ctx, func(text string) { ranker.Rank(text) }, rowTexts(sets.test), cfg.Progress); err != nil {
@@ -61,15 +61,15 @@ func benchTools(ctx context.Context, cfg *BenchConfig) (*BenchReport, error) {
 // time includes indexing the candidates.
 func benchWithinRows(ctx context.Context, cfg *BenchConfig, tools []toolRow) (*BenchReport, error) {
 	rows := make([]rankedQuery, len(tools))
-	docs := make([][]lexical.Document, len(tools))
+	docs := make([][]ranking.Document, len(tools))
 	for i, t := range tools {
 		rows[i] = rankedQuery{text: t.Query, answer: t.Answer}
 		for _, c := range t.Candidates {
-			docs[i] = append(docs[i], lexical.Document(c))
+			docs[i] = append(docs[i], ranking.Document(c))
 		}
 	}
 	r := &BenchReport{}
-	rank := func(i int) []lexical.RankedDocument { return lexical.NewRanker(docs[i]).Rank(rows[i].text) }
+	rank := func(i int) []ranking.Result { return ranking.New(docs[i]).Rank(rows[i].text) }
 	if err := r.addRanking(ctx, cfg, rows, rank); err != nil {
 		return nil, err
 	}
@@ -91,7 +91,7 @@ const topRanks = 5
 // addRanking adds the accuracy of the first and of the first five candidates.
 // The score of the first candidate separates queries with an answer from those
 // without.
-func (r *BenchReport) addRanking(ctx context.Context, cfg *BenchConfig, rows []rankedQuery, rank func(i int) []lexical.RankedDocument) error {
+func (r *BenchReport) addRanking(ctx context.Context, cfg *BenchConfig, rows []rankedQuery, rank func(i int) []ranking.Result) error {
 	var first, top int
 	points := make([]scoredRow, len(rows))
 	err := forEachRow(ctx, "rank", len(rows), cfg.Progress, func(i int) {
@@ -105,7 +105,7 @@ func (r *BenchReport) addRanking(ctx context.Context, cfg *BenchConfig, rows []r
 			return
 		}
 		r.N++
-		at := slices.IndexFunc(ranked, func(d lexical.RankedDocument) bool { return slices.Contains(row.answer, d.Name) })
+		at := slices.IndexFunc(ranked, func(d ranking.Result) bool { return slices.Contains(row.answer, d.Name) })
 		first += countTrue(at == 0)
 		top += countTrue(at >= 0 && at < topRanks)
 	})

@@ -74,15 +74,15 @@ func levels() []level {
 			{pkg: "internal/llm", why: "the interface to language models; its error reasons are metric labels and decision reasons"},
 		}},
 		{"words of texts", []row{
-			{pkg: "internal/lexical/token", why: "splits texts into folded words and stems; independent of intents", only: []string{"internal/lexical/chinese", "internal/lexical/lexicon"}, users: []string{"internal/lexical", "internal/lexical/feature", "internal/lexical/synonyms"}},
+			{pkg: "internal/lexical/token", why: "splits texts into folded words and stems; independent of intents", only: []string{"internal/lexical/chinese", "internal/lexical/lexicon"}, users: []string{"internal/lexical", "internal/lexical/feature", "internal/lexical/ranking", "internal/lexical/synonyms"}},
 		}},
 		{"meanings of words", []row{
-			{pkg: "internal/lexical/synonyms", why: "finds words that mean the same; independent of intents", only: []string{"internal/lexical/lexicon", "internal/lexical/token", "internal/wordvectors"}, users: []string{"internal/lexical", "internal/lexical/feature"}},
+			{pkg: "internal/lexical/synonyms", why: "finds words that mean the same; independent of intents", only: []string{"internal/lexical/lexicon", "internal/lexical/token", "internal/wordvectors"}, users: []string{"internal/lexical", "internal/lexical/feature", "internal/lexical/ranking"}},
 		}},
 		{"features of texts", []row{
 			{
 				pkg: "internal/lexical/feature", why: "hashes and numbers the features of texts; independent of intents and of models",
-				only: []string{"internal/lexical/lexicon", "internal/lexical/synonyms", "internal/lexical/token", "internal/wordvectors"}, users: []string{"internal/lexical"},
+				only: []string{"internal/lexical/lexicon", "internal/lexical/synonyms", "internal/lexical/token", "internal/wordvectors"}, users: []string{"internal/lexical", "internal/lexical/ranking"},
 			},
 		}},
 		{"keys in the data directory", []row{
@@ -102,6 +102,7 @@ func levels() []level {
 		}},
 		{"libraries of one subject", []row{
 			{pkg: "internal/lexical", why: "lexical classification; pure"},
+			{pkg: "internal/lexical/ranking", why: "ranks names and descriptions without a model; pure", only: []string{"internal/lexical/feature", "internal/lexical/synonyms", "internal/lexical/token"}},
 			{pkg: "internal/modelfile", why: "stores trained models in the data directory; independent of their content", only: []string{"internal/datadir"}},
 			{pkg: "internal/filekind", why: "recognizes the kind of a file of the operator; independent of the decoders", only: []string{"internal/strictyaml"}},
 			{pkg: "internal/modeltext", why: "asks a model for a text that a caller reads; independent of the occasion", only: []string{"contract", "internal/llm", "internal/plaintext", "prompts"}},

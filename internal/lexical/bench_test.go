@@ -129,15 +129,3 @@ func BenchmarkTrain(b *testing.B) {
 		})
 	}
 }
-
-func BenchmarkRank(b *testing.B) {
-	var docs []lexical.Document
-	for _, d := range syntheticCorpus(200, 2, 20, 1).Intents {
-		docs = append(docs, lexical.Document{Name: d.Name, Description: strings.Join(d.Examples, ". ")})
-	}
-	r := lexical.NewRanker(docs)
-	b.ReportAllocs()
-	for b.Loop() {
-		r.Rank(docs[7].Description)
-	}
-}

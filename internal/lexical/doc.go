@@ -10,7 +10,7 @@
 //	                    ├─────GatherEvidence──▶ all evidence, however weak
 //	                    └─────NearestExamples─▶ the most similar declared utterances
 //
-// [ClusterIndex] clusters texts without declared intents. [Ranker] ranks agents
+// [ClusterIndex] clusters texts without declared intents. Package ranking ranks agents
 // and tools that have only a name and a description.
 //
 //	m := lexical.Train(lexical.Corpus{
@@ -90,8 +90,7 @@
 // References: tf-idf n-grams with linear models (Joachims 1998; Wang and Manning
 // 2012), dropout training (Wager, Wang and Liang 2013), averaging (Polyak and
 // Juditsky 1992), stacking (Wolpert 1992), calibration (Platt 1999; Zadrozny and
-// Elkan 2002), out-of-scope intents (Larson et al. 2019), BM25 (Robertson and
-// Walker 1994).
+// Elkan 2002), out-of-scope intents (Larson et al. 2019).
 //
 // # Text processing
 //

@@ -46,16 +46,3 @@ func ExampleModel_NearestExamples() {
 	fmt.Println(m.NearestExamples("check the bugs in my pull request", 2, anything))
 	// Output: [check this function for bugs review my pull request]
 }
-
-func ExampleRanker() {
-	r := lexical.NewRanker([]lexical.Document{
-		{Name: "get_weather.byCity", Description: "Current conditions for a place"},
-		{Name: "currency_exchange", Description: "Converts a value from one currency to another"},
-	})
-	for _, text := range []string{"is the weather good in this city", "how much are 100 euros in dollars"} {
-		fmt.Println(r.Rank(text)[0].Name)
-	}
-	// Output:
-	// get_weather.byCity
-	// currency_exchange
-}

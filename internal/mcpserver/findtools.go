@@ -11,7 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/caprouter/caprouter/contract"
-	"github.com/caprouter/caprouter/internal/lexical"
+	"github.com/caprouter/caprouter/internal/lexical/ranking"
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
@@ -70,12 +70,12 @@ func (c *call) findTools(_ context.Context, arguments json.RawMessage) (*mcp.Cal
 	}
 	c.waitForServers()
 	tools := c.tools(c.servers())
-	docs := make([]lexical.Document, 0, len(tools))
+	docs := make([]ranking.Document, 0, len(tools))
 	for _, name := range slices.Sorted(maps.Keys(tools)) {
-		docs = append(docs, lexical.Document{Name: name, Description: tools[name].Description})
+		docs = append(docs, ranking.Document{Name: name, Description: tools[name].Description})
 	}
 	found := foundTools{Tools: []*mcp.Tool{}}
-	for _, d := range lexical.NewRanker(docs).Rank(a.Query) {
+	for _, d := range ranking.New(docs).Rank(a.Query) {
 		if len(found.Tools) == *a.Limit {
 			break
 		}

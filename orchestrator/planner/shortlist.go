@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/caprouter/caprouter/internal/lexical"
+	"github.com/caprouter/caprouter/internal/lexical/ranking"
 	"github.com/caprouter/caprouter/orchestrator"
 )
 
@@ -12,14 +12,14 @@ import (
 // previous plan, then by rank, then the others, up to count tools and a size.
 func shortlistTools(goal string, tools []*orchestrator.Tool, used []string, count, size int) []*orchestrator.Tool {
 	byAction := map[string]*orchestrator.Tool{}
-	docs := make([]lexical.Document, len(tools))
+	docs := make([]ranking.Document, len(tools))
 	for i, t := range tools {
 		byAction[t.Action()] = t
-		docs[i] = lexical.Document{Name: t.Action(), Description: t.Description}
+		docs[i] = ranking.Document{Name: t.Action(), Description: t.Description}
 	}
 	order := slices.Clone(used)
 	if len(tools) > count || sizeOf(tools) > size {
-		for _, ranked := range lexical.NewRanker(docs).Rank(goal) {
+		for _, ranked := range ranking.New(docs).Rank(goal) {
 			order = append(order, ranked.Name)
 		}
 	}

@@ -1,4 +1,4 @@
-package lexical_test
+package ranking_test
 
 import (
 	"slices"
@@ -8,10 +8,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/caprouter/caprouter/internal/lexical"
+	"github.com/caprouter/caprouter/internal/lexical/ranking"
 )
 
-var tools = []lexical.Document{
+var tools = []ranking.Document{
 	{Name: "get_weather.byCity", Description: "Current conditions for a place"},
 	{Name: "convertUnits", Description: "Converts a value from one unit to another"},
 	{Name: "currency_exchange", Description: "Converts a value from one currency to another"},
@@ -22,7 +22,7 @@ var tools = []lexical.Document{
 }
 
 func TestRanker(t *testing.T) {
-	r := lexical.NewRanker(tools)
+	r := ranking.New(tools)
 	for text, want := range map[string]string{
 		"what's the weather in this city":   "get_weather.byCity",
 		"convert 3 miles to another unit":   "convertUnits",
@@ -43,7 +43,7 @@ func TestRanker(t *testing.T) {
 	if got := r.Rank("xyzzy"); len(got) != 0 {
 		t.Errorf("got %v for a query that matches no tool, want none", got)
 	}
-	if got := lexical.NewRanker(nil).Rank("anything"); len(got) != 0 {
+	if got := ranking.New(nil).Rank("anything"); len(got) != 0 {
 		t.Errorf("got %v of no tools, want none", got)
 	}
 }
@@ -56,12 +56,12 @@ func TestRanker_Order(t *testing.T) {
 		for _, w := range rapid.SliceOfN(word, 0, 8).Draw(t, "text") {
 			text.WriteString(w + " ")
 		}
-		want := lexical.NewRanker(tools).Rank(text.String())
-		got := lexical.NewRanker(rapid.Permutation(tools).Draw(t, "tools")).Rank(text.String())
+		want := ranking.New(tools).Rank(text.String())
+		got := ranking.New(rapid.Permutation(tools).Draw(t, "tools")).Rank(text.String())
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%q (-in order +shuffled):\n%s", text.String(), diff)
 		}
-		if !slices.IsSortedFunc(want, func(a, b lexical.RankedDocument) int {
+		if !slices.IsSortedFunc(want, func(a, b ranking.Result) int {
 			if a.Score > b.Score {
 				return -1
 			}

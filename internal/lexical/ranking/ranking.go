@@ -1,4 +1,6 @@
-package lexical
+// Package ranking orders agents and tools that have only a name and a description, by their
+// similarity to a text.
+package ranking
 
 import (
 	"cmp"
@@ -14,15 +16,15 @@ import (
 // Document is an agent or a tool that has only a name and a description.
 type Document struct{ Name, Description string }
 
-// RankedDocument is the name of a Document and its score. Scores are comparable
+// Result is the name of a Document and its score. Scores are comparable
 // within one ranking only.
-type RankedDocument struct {
+type Result struct {
 	Name  string
 	Score float64
 }
 
 // Ranker orders agents or tools by the similarity of their names and
-// descriptions to a text. It is Okapi BM25 over stems and, with a smaller
+// descriptions to a text. It is Okapi BM25 (Robertson and Walker 1994) over stems and, with a smaller
 // weight, over the character n-grams of the words, so that a related word
 // counts a little ("triangular" for "triangle"). A word that no document contains
 // counts as the synonym or translation that one does. A name is split into words
@@ -55,9 +57,9 @@ const (
 	gramWeight     = 0.05
 )
 
-// NewRanker indexes the documents. Their order matters only if two have the
+// New indexes the documents. Their order matters only if two have the
 // same name.
-func NewRanker(docs []Document) *Ranker {
+func New(docs []Document) *Ranker {
 	r := &Ranker{terms: map[uint32]int32{}, stops: token.StopWords(), hints: parseHints(), actions: map[string][]string{}}
 	ordered := slices.Clone(docs)
 	slices.SortStableFunc(ordered, func(a, b Document) int {
@@ -204,7 +206,7 @@ func (r *Ranker) addActions(words map[string]int) {
 
 // Rank returns the documents that share a term with the text, best first, and
 // by name if the scores are equal.
-func (r *Ranker) Rank(text string) []RankedDocument {
+func (r *Ranker) Rank(text string) []Result {
 	scores := make([]float64, len(r.names))
 	seen := map[int32]bool{}
 	read := feature.Terms{Tokens: token.NewScanner(), Stops: r.stops, StopWeight: rankStopWeight}
@@ -263,13 +265,13 @@ func (r *Ranker) Rank(text string) []RankedDocument {
 			}
 		})
 	}
-	var list []RankedDocument
+	var list []Result
 	for i, score := range scores {
 		if score > 0 {
-			list = append(list, RankedDocument{r.names[i], score})
+			list = append(list, Result{r.names[i], score})
 		}
 	}
-	slices.SortStableFunc(list, func(a, b RankedDocument) int {
+	slices.SortStableFunc(list, func(a, b Result) int {
 		return cmp.Or(cmp.Compare(b.Score, a.Score), strings.Compare(a.Name, b.Name))
 	})
 	return list

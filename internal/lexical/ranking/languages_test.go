@@ -1,14 +1,14 @@
-package lexical_test
+package ranking_test
 
 import (
 	"slices"
 	"testing"
 
-	"github.com/caprouter/caprouter/internal/lexical"
+	"github.com/caprouter/caprouter/internal/lexical/ranking"
 )
 
 // commonTools are tools of servers that are in wide use, as their servers describe them.
-var commonTools = []lexical.Document{
+var commonTools = []ranking.Document{
 	{Name: "files__read_text_file", Description: "Read the complete contents of a file from the file system as text. Handles various text encodings and provides detailed error messages if the file cannot be read. Use this tool when you need to examine the contents of a single file. Only works within allowed directories."},
 	{Name: "files__write_file", Description: "Create a new file or completely overwrite an existing file with new content. Use with caution as it will overwrite existing files without warning. Handles text content with proper encoding. Only works within allowed directories."},
 	{Name: "files__edit_file", Description: "Make line-based edits to a text file. Each edit replaces exact line sequences with new content. Returns a git-style diff showing the changes made. Only works within allowed directories."},
@@ -34,7 +34,7 @@ var commonTools = []lexical.Document{
 
 // A tool is found by what it does, and not only by what it does it with, in all three languages.
 func TestRanker_FindsToolByVerb(t *testing.T) {
-	r := lexical.NewRanker(commonTools)
+	r := ranking.New(commonTools)
 	for _, tc := range []struct {
 		want    string
 		queries []string // in English, Portuguese and Spanish
@@ -66,7 +66,7 @@ func TestRanker_FindsToolByVerb(t *testing.T) {
 			if len(got) == 0 || got[0].Name != tc.want {
 				t.Errorf("%q: got %v, want %s first", query, got[:min(3, len(got))], tc.want)
 			}
-			if !slices.ContainsFunc(got, func(d lexical.RankedDocument) bool { return d.Name == tc.want }) {
+			if !slices.ContainsFunc(got, func(d ranking.Result) bool { return d.Name == tc.want }) {
 				t.Errorf("%q: %s is not found", query, tc.want)
 			}
 		}
