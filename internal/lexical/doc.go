@@ -30,7 +30,7 @@
 //	          tokens
 //	            │ analysis.go                 looks up words, replaces synonyms and typos (replacement.go, typo.go)
 //	          features                        package feature: hashes of words, stems, pairs and n-grams; a word vector
-//	            │ linear.go                   tf-idf weights, a sparse linear model, quantized
+//	            │ linear.go, quantized.go     tf-idf weights, a sparse linear model, quantized; vectors.go adds vectors
 //	          scores
 //	            │ scores.go, confidence.go    softmax; calibration features of the best intent
 //	          confidence                      package calibration maps features to a probability, support.go lowers it
@@ -62,7 +62,7 @@
 //     characters. They are weighted by inverse document frequency and normalized.
 //     In a set with few examples the sum of the vectors of the words (package
 //     wordvectors) is a feature too.
-//   - The model (linear.go, sgd.go) is multinomial logistic regression, trained by
+//   - The model (linear.go, quantized.go, sgd.go) is multinomial logistic regression, trained by
 //     stochastic gradient descent with a margin, dropout and averaging. Intents
 //     that the same agents serve form a family and share weights (multi-task
 //     learning). Names, keywords and descriptions are samples, a keyword one of the
