@@ -22,7 +22,7 @@ var simplified = sync.OnceValue(func() *[lastIdeograph - firstIdeograph + 1]uint
 	for pair := range strings.FieldsSeq(traditionalCharacters) {
 		from, size := utf8.DecodeRuneInString(pair)
 		to, _ := utf8.DecodeRuneInString(pair[size:])
-		table[from-firstIdeograph] = uint16(to) //nolint:gosec // the block has only 16 bits
+		table[from-firstIdeograph] = uint16(to)
 	}
 	return table
 })
