@@ -102,9 +102,10 @@ func mayQuoteCaller(key string) bool {
 }
 
 // maskError returns the masked text of an error. The address that the router could not connect to
-// stays: it is that of an agent or a server, which the same line names.
+// or listen on stays: it is that of an agent or a server, which the same line names, or one that the
+// operator has configured.
 func maskError(err error, mask func(string) string) string {
-	text, address := textOf(err), dialledAddress(err)
+	text, address := textOf(err), configuredAddress(err)
 	if address == "" {
 		return mask(text)
 	}
@@ -115,14 +116,14 @@ func maskError(err error, mask func(string) string) string {
 	return strings.Join(parts, address)
 }
 
-// dialledAddress returns the address of a failed connection, or "".
-func dialledAddress(err error) (address string) {
+// configuredAddress returns the address of a failed connection or listener, or "".
+func configuredAddress(err error) (address string) {
 	defer func() {
 		if p := recover(); p != nil { // of an error that is a nil pointer
 			address = ""
 		}
 	}()
-	if failed, ok := errors.AsType[*net.OpError](err); ok && failed.Op == "dial" && failed.Addr != nil {
+	if failed, ok := errors.AsType[*net.OpError](err); ok && (failed.Op == "dial" || failed.Op == "listen") && failed.Addr != nil {
 		return failed.Addr.String()
 	}
 	return ""

@@ -46,14 +46,14 @@ func logMasked(t *testing.T, log func(l *slog.Logger)) map[string]any {
 	return line
 }
 
-// dialError is what a transport returns if the address refuses the connection.
+// dialError is what an operation of the network returns if it fails at the address.
 func dialError(op, address string, err error) error {
 	return &net.OpError{Op: op, Net: "tcp", Addr: net.TCPAddrFromAddrPort(netip.MustParseAddrPort(address)), Err: err}
 }
 
-// The address that the router could not connect to is that of an agent or a server. Others may be
-// of callers.
-func TestLogger_ShowsDialledAddress(t *testing.T) {
+// The address that the router could not connect to is that of an agent or a server, and the operator
+// has configured the one that it could not listen on. Others may be of callers.
+func TestLogger_ShowsConfiguredAddress(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		err  error
@@ -61,6 +61,7 @@ func TestLogger_ShowsDialledAddress(t *testing.T) {
 	}{
 		{"dial", dialError("dial", "10.1.2.3:9101", errors.New("connection refused")), "dial tcp 10.1.2.3:9101: connection refused"},
 		{"wrapped", fmt.Errorf("call for 10.9.9.9: %w", dialError("dial", "10.1.2.3:9101", errors.New("connection refused"))), "call for [IP]: dial tcp 10.1.2.3:9101: connection refused"},
+		{"listen", fmt.Errorf("cannot listen on 10.1.2.3:9101: %w", dialError("listen", "10.1.2.3:9101", errors.New("address already in use"))), "cannot listen on 10.1.2.3:9101: listen tcp 10.1.2.3:9101: address already in use"},
 		{"read", dialError("read", "10.1.2.3:9101", errors.New("connection reset")), "read tcp [IP]:9101: connection reset"},
 		{"unknown address", &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("lookup for 10.9.9.9")}, "dial tcp: lookup for [IP]"},
 	} {
