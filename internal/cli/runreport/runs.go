@@ -97,15 +97,12 @@ func FormatRuns(list []contract.RunSummary, opts terminal.Options) string {
 		row := terminal.Row{Cells: []terminal.Cell{
 			{Text: terminal.FormatRowTime(r.CreatedAt)}, {Text: r.OrchestrationID}, {Text: string(r.Status)},
 		}}
-		lines := []string{r.Goal}
+		row.Below = append(row.Below, terminal.Cell{Text: terminal.Truncate(terminal.OneLine(r.Goal), opts.Width-terminal.TimeWidth-len(terminal.ColumnGap))})
 		if r.Reason != "" {
-			lines = append(lines, "reason: "+string(r.Reason))
+			row.Below = append(row.Below, terminal.Cell{Text: "reason: " + string(r.Reason)})
 		}
 		for k := range r.Gates {
-			lines = append(lines, "waits: "+formatGate(&r.Gates[k]))
-		}
-		for _, line := range lines {
-			row.Below = append(row.Below, terminal.Cell{Text: terminal.Truncate(terminal.OneLine(line), opts.Width-terminal.TimeWidth-len(terminal.ColumnGap))})
+			row.Below = append(row.Below, terminal.Cell{Text: "waits: " + formatGate(&r.Gates[k])})
 		}
 		rows = append(rows, row)
 	}
