@@ -43,6 +43,10 @@ func (x *execution) admit(c *preparedCall) (bool, error) {
 	entry := contract.RunEvent{StepID: c.plan.ID, Action: c.plan.Action, Effect: string(v.Effect), Rule: v.Rule, Detail: v.Reason}
 	switch {
 	case v.Effect == policy.Allow || v.Effect == policy.Gate && approved:
+		if v.Effect == policy.Gate { // gate_opened has the reason
+			entry.By = x.rec.Gates[x.rec.Steps[c.step].Gate-1].DecidedBy
+			entry.Detail = "approved by " + entry.By
+		}
 		if err := x.audit(EventPolicyAllow, entry); err != nil || x.rec.State.Terminal() {
 			return false, err
 		}

@@ -287,6 +287,11 @@ func TestRun_WaitsForApproval(t *testing.T) {
 			if got.Reason != want || !got.State.Terminal() || (calls == 1) != (want == "") {
 				t.Errorf("got %s (%s) after %d calls, want reason %q", got.Status(), got.Reason, calls, want)
 			}
+			for _, ev := range got.Events {
+				if ev.Event == string(orchestrator.EventPolicyAllow) && (ev.By != "bob" || ev.Detail != "approved by bob" || ev.Rule != "test") {
+					t.Errorf("got %+v, want an event with the person who approved", ev)
+				}
+			}
 		})
 	}
 }
