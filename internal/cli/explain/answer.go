@@ -22,6 +22,7 @@ func PrintAnswer(out, errOut io.Writer, resp *contract.Response, base, teach str
 	if err := printText(out, &resp.Data); err != nil {
 		return err
 	}
+	printEmptyResults(errOut, &resp.Data)
 	switch d := &resp.Data; {
 	case d.Mode == contract.DataClarification:
 		printClarification(errOut, resp, base)
@@ -109,6 +110,22 @@ func printDryRun(out io.Writer, resp *contract.Response) {
 		fmt.Fprintf(out, "%s: %s\n", resp.Status, strings.Join(resp.Decision.Chosen, ", "))
 	case resp.Data.Mode == contract.DataServerFallback && !resp.Data.Degraded:
 		fmt.Fprintf(out, "%s: no agent; the model would answer (fallback policy A)\n", resp.Status)
+	}
+}
+
+// printEmptyResults prints which agents completed their tasks without anything to print, if there
+// is no answer.
+func printEmptyResults(errOut io.Writer, d *contract.ResponseData) {
+	for i := range d.Results {
+		r := &d.Results[i]
+		if d.Answer != "" || len(r.Data) > 0 || r.Status == contract.TaskFailure {
+			continue
+		}
+		text := r.AgentID + ": completed, without a text or data"
+		if len(r.Explanations) > 0 {
+			text += ": " + strings.Join(r.Explanations, "; ")
+		}
+		cmdline.PrintError(errOut, text)
 	}
 }
 

@@ -70,7 +70,15 @@ func TestPrintAnswer(t *testing.T) {
 			resp: contract.Response{Status: contract.StatusCompleted, Data: contract.ResponseData{Results: []contract.AgentResult{
 				{AgentID: "a", Data: map[string]json.RawMessage{"n": json.RawMessage(`1`), "b": json.RawMessage(`"<"`)}}, {AgentID: "b"},
 			}}},
-			out: "a: {\"b\":\"<\",\"n\":1}\n",
+			out:      "a: {\"b\":\"<\",\"n\":1}\n",
+			complain: "caprouter: b: completed, without a text or data\n",
+		},
+		{
+			name: "explanations without data",
+			resp: contract.Response{Status: contract.StatusCompleted, Data: contract.ResponseData{Results: []contract.AgentResult{
+				{AgentID: "a", Status: contract.TaskSuccess, Explanations: []string{"nothing\nto do", "the list is empty"}},
+			}}},
+			complain: "caprouter: a: completed, without a text or data: nothing; to do; the list is empty\n",
 		},
 		{
 			name: "data of a failure",
