@@ -26,7 +26,7 @@ func newAuditListCommand() *cobra.Command {
 			"request. Contents are not listed: caprouter decisions shows those of decisions.\n\n" +
 			"  decision   a decision, before its tasks are sent\n" +
 			"  outcome    the response to a request\n" +
-			"  tool_call  the start (running) and the end of a call of a tool of an MCP server\n" +
+			"  tool_call  the start and the end of a call of a tool of an MCP server\n" +
 			"  run        an event of an orchestration\n" +
 			"  feedback   a verdict on a decision\n" +
 			"  admin      an act of an administrator, an agent or the router",
@@ -215,8 +215,16 @@ func formatAct(e *contract.AuditEntry) string {
 	return cmp.Or(strings.Join(parts, " "), "-")
 }
 
+// formatOutcome returns the verdict or the status. The status of a record that begins something
+// stays "running", although a later record has the outcome.
 func formatOutcome(e *contract.AuditEntry) string {
-	return cmp.Or(string(e.Verdict), string(e.Status), "-")
+	switch {
+	case e.Status != contract.StatusRunning:
+		return cmp.Or(string(e.Verdict), string(e.Status), "-")
+	case e.Kind == contract.AuditRun: // an event in between
+		return "-"
+	}
+	return "started"
 }
 
 // formatAuditDetails returns the facts of an entry that have no column.
