@@ -38,11 +38,7 @@ func ParsePlan(raw json.RawMessage) (*contract.Plan, []contract.ErrorDetail) {
 	}
 	var in planJSON
 	if err := strictjson.Unmarshal(raw, &in); err != nil {
-		detail := contract.ErrorDetail{Detail: err.Error()}
-		if e, ok := errors.AsType[*strictjson.Error](err); ok {
-			detail.Pointer, detail.Detail = e.Pointer, e.Detail
-		}
-		return nil, []contract.ErrorDetail{detail}
+		return nil, describeMistakes(err, raw, &in)
 	}
 	plan := &contract.Plan{Steps: make([]contract.PlanStep, len(in.Steps))}
 	var mistakes []contract.ErrorDetail
@@ -67,6 +63,18 @@ func ParsePlan(raw json.RawMessage) (*contract.Plan, []contract.ErrorDetail) {
 		plan.Steps[i] = step
 	}
 	return plan, mistakes
+}
+
+// describeMistakes returns the mistakes of a plan that cannot be decoded.
+func describeMistakes(err error, raw json.RawMessage, in *planJSON) (details []contract.ErrorDetail) {
+	first, ok := errors.AsType[*strictjson.Error](err)
+	if !ok {
+		return []contract.ErrorDetail{{Detail: err.Error()}}
+	}
+	for _, e := range strictjson.Mistakes(raw, in, first) {
+		details = append(details, contract.ErrorDetail{Pointer: e.Pointer, Detail: e.Detail})
+	}
+	return details
 }
 
 // PlanRules are the limits of a plan.

@@ -80,6 +80,9 @@ func TestParsePlan_RejectsUnknownKeys(t *testing.T) {
 			t.Errorf("%.80s: got %+v, want a mistake at %q", text, mistakes, pointer)
 		}
 	}
+	if _, mistakes := orchestrator.ParsePlan([]byte(`{"steps":[{"id":"a","shell":"rm"},{"id":1,"action":"b.c"}],"note":"x"}`)); len(mistakes) != 3 {
+		t.Errorf("got %+v, want three mistakes", mistakes)
+	}
 	plan, mistakes := orchestrator.ParsePlan([]byte(`{"steps":[{"id":"a","mcp_action":"b.c","entities":{"x":1}}]}`))
 	if len(mistakes) > 0 || plan.Steps[0].Action != "b.c" || string(plan.Steps[0].Arguments) != `{"x":1}` {
 		t.Errorf("alternative names: got %+v %v", plan, mistakes)

@@ -90,6 +90,7 @@ func TestHandleRoute_RejectsInvalidBodies(t *testing.T) {
 		{"timeout overflows", `{"content":{"prompt":"p"},"options":{"timeout_ms":99999999999999999999}}`, 422, []string{"/options/timeout_ms"}, "out of range"},
 
 		{"unknown member", `{"content":{"prompt":"p"},"contents":1}`, 422, []string{"/contents"}, "unknown member"},
+		{"several mistakes", `{"content":{"promt":"p","inputs":[]},"options":{"dry_run":"yes"}}`, 422, []string{"/content/promt", "/content/inputs", "/options/dry_run"}, "unknown member"},
 		{"unknown inner member", `{"content":{"promt":"p"}}`, 422, []string{"/content/promt"}, "unknown member"},
 		{"upper case", `{"CONTENT":{"prompt":"p"}}`, 422, []string{"/CONTENT"}, `did you mean \"content\"`},
 		{"case by Unicode folding", `{"content":{"prompt":"p"},"ſession_id":"s"}`, 422, []string{"/ſession_id"}, `did you mean \"session_id\"`},

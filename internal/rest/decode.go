@@ -17,14 +17,13 @@ type headerOption func(c *httpserver.Context, req *contract.Request, body []byte
 // ignoreHeaders is a headerOption.
 func ignoreHeaders(*httpserver.Context, *contract.Request, []byte) []contract.ErrorDetail { return nil }
 
-// decodeRequest decodes and validates the body of a routing request. Decoding
-// stops at the first mistake; validation reports all mistakes in fields and
-// headers together.
+// decodeRequest decodes and validates the body of a routing request. Mistakes of decoding are
+// reported together; if there are none, those of validation in fields and headers.
 func decodeRequest(c *httpserver.Context, applyHeaders headerOption) (*contract.Request, error) {
 	defer c.ReleaseBody()
 	req := &contract.Request{RequestID: c.ID}
 	if err := strictjson.Unmarshal(c.Body(), req); err != nil {
-		return nil, decodeError(err)
+		return nil, decodeError(err, c.Body(), req)
 	}
 	req.TraceID = c.TraceID()
 	fromHeaders := applyHeaders(c, req, c.Body())
@@ -35,7 +34,7 @@ func decodeRequest(c *httpserver.Context, applyHeaders headerOption) (*contract.
 func decodeBody(c *httpserver.Context, v any) error {
 	defer c.ReleaseBody()
 	if err := strictjson.Unmarshal(c.Body(), v); err != nil {
-		return decodeError(err)
+		return decodeError(err, c.Body(), v)
 	}
 	return invalidRequest(strictjson.Validate(v))
 }
@@ -48,9 +47,9 @@ func invalidRequest(details []contract.ErrorDetail) error {
 	return contract.InvalidRequestDetails(details)
 }
 
-// decodeError maps an error of the decoder: a body that is not JSON is malformed
+// decodeError maps an error of decoding body into v: a body that is not JSON is malformed
 // (400), JSON that does not fit the type is an invalid request (422).
-func decodeError(err error) error {
+func decodeError(err error, body []byte, v any) error {
 	e, ok := errors.AsType[*strictjson.Error](err)
 	if !ok {
 		return fmt.Errorf("decode a request: %w", err)
@@ -62,7 +61,11 @@ func decodeError(err error) error {
 			Message:   "the body " + e.Detail,
 		}
 	}
-	return contract.InvalidRequest(e.Pointer, e.Detail)
+	invalid := contract.InvalidRequestDetails(nil)
+	for _, mistake := range strictjson.Mistakes(body, v, e) {
+		invalid.Add(mistake.Pointer, mistake.Detail)
+	}
+	return invalid
 }
 
 // validateRequest returns the mistakes in a request, one per JSON pointer. If

@@ -59,7 +59,7 @@ func (a *api) handleRegister(c *httpserver.Context) error {
 	defer c.ReleaseBody()
 	var registration contract.Registration
 	if err := strictjson.Unmarshal(c.Body(), &registration); err != nil {
-		return decodeError(err)
+		return decodeError(err, c.Body(), &registration)
 	}
 	details, err := capabilities.CheckRegistration(id, &registration)
 	if err != nil {
