@@ -57,6 +57,12 @@ func TestClassify_Negation(t *testing.T) {
 		"ya no necesitamos pagar la factura":           contract.Unknown,
 		"we no longer want to cancel the appointment":  contract.Unknown,
 		"don't bother to cancel my appointment":        contract.Unknown,
+		"don't bother cancelling my appointment":       contract.Unknown,
+		"no se molesten en anular mi cita":             contract.Unknown,
+		"no tienes que pagar la factura":               contract.Unknown,
+		"não tem de pagar a fatura":                    contract.Unknown,
+		"if possible, cancel my appointment":           "cancel_appointment",
+		"no tengo que ver al médico, anula mi cita":    "cancel_appointment",
 		"no podemos pagar la factura":                  "pay_invoice",
 		"we can no longer pay the invoice":             "pay_invoice",
 	} {

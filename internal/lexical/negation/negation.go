@@ -88,7 +88,8 @@ type pattern struct {
 // complaints, so an imperative must be at the beginning of a clause, and in Spanish and
 // Portuguese only the second person (-es) is sure to be none. The polite imperative (cancelen,
 // cancele) has the endings of the indicative of other verbs (venden, recebe), so the verb must be
-// known, and without accents the Spanish singular is that of the past tense (cancelé).
+// known, and without accents the Spanish singular is that of the past tense (cancelé). A gerund
+// behind "bother" is what need not be done, and "no tiene que ver" is an idiom.
 const forms = `
 ^ do not
 ^ don t
@@ -105,6 +106,12 @@ no longer WISH to
 ^ do not bother to
 ^ don t bother to
 ^ dont bother to
+^ never bother to
+no need to bother : ing
+^ do not bother : ing
+^ don t bother : ing
+^ dont bother : ing
+^ never bother : ing
 no WISH
 no WISH que
 nao WISH
@@ -119,6 +126,20 @@ nao e preciso
 nao e preciso que
 nao e necessario
 nao e necessario que
+^ no te molestes en
+^ no se moleste en
+^ no se molesten en
+^ no os molesteis en
+^ nao te incomodes em
+^ nao se incomode em
+^ nao se incomodem em
+no tienes que
+no tiene que : ar ir
+no tienen que : ar ir
+nao tens de
+nao tens que
+nao tem de
+nao tem que : ar ir
 ^ no : es ~en
 ^ no OBJECT : es ~en
 ^ nao : es ~e ~em
