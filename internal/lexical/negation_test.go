@@ -10,7 +10,7 @@ import (
 
 func negationModel() *Model {
 	return Train(Corpus{Intents: []IntentDoc{
-		{Name: "cancel_appointment", Agents: []string{"appointments"}, Examples: []string{"cancel my appointment", "anular mi cita de mañana"}},
+		{Name: "cancel_appointment", Agents: []string{"appointments"}, Examples: []string{"cancel my appointment", "anular mi cita de mañana", "取消我的预约"}},
 		{Name: "reschedule_appointment", Agents: []string{"appointments"}, Examples: []string{"move my appointment to another day", "cambiar la cita"}},
 		{Name: "pay_invoice", Agents: []string{"billing"}, Examples: []string{"how can I pay my invoice", "quiero pagar la factura"}},
 	}})
@@ -62,6 +62,11 @@ func TestClassify_Negation(t *testing.T) {
 		"no tienes que pagar la factura":               contract.Unknown,
 		"não tem de pagar a fatura":                    contract.Unknown,
 		"if possible, cancel my appointment":           "cancel_appointment",
+		"请别取消我的预约":                                     contract.Unknown,
+		"预约已经付款，千万别取消":                                 contract.Unknown,
+		"请取消我的预约":                                      "cancel_appointment",
+		"别忘了取消我的预约":                                    "cancel_appointment",
+		"预约不要了，取消":                                     "cancel_appointment",
 		"no tengo que ver al médico, anula mi cita":    "cancel_appointment",
 		"no podemos pagar la factura":                  "pay_invoice",
 		"we can no longer pay the invoice":             "pay_invoice",

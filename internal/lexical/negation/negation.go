@@ -1,5 +1,5 @@
 // Package negation finds the verbs of a text that are negated as requests: "don't cancel my
-// order" asks not to cancel. It knows common forms of English, Spanish and Portuguese.
+// order" asks not to cancel. It knows common forms of English, Spanish and Portuguese, and a few of Chinese.
 package negation
 
 import (
@@ -19,7 +19,7 @@ type Word struct {
 // IsNegator reports whether a word is one of which every negation has one.
 func IsNegator(word []byte) bool {
 	switch string(word) {
-	case "not", "don", "dont", "didn", "no", "nao", "never", "nunca", "jamas", "jamais":
+	case "not", "don", "dont", "didn", "no", "nao", "never", "nunca", "jamas", "jamais", "别", "先别", "万别", "别再", "勿", "无需", "无须":
 		return true
 	}
 	return false
@@ -90,6 +90,8 @@ type pattern struct {
 // cancele) has the endings of the indicative of other verbs (venden, recebe), so the verb must be
 // known, and without accents the Spanish singular is that of the past tense (cancelé). A gerund
 // behind "bother" is what need not be done, and "no tiene que ver" is an idiom.
+// In Chinese the words do not contain 的 and 了, so the verb must be known, because 别的房间 is another
+// room, and 不要 is no negation, because 不要了，取消 asks to cancel.
 const forms = `
 ^ do not
 ^ don t
@@ -150,7 +152,14 @@ nao tem que : ar ir
 ^ jamas : ~es ~en
 ^ jamas OBJECT : ~es ~en
 ^ jamais : ~es ~e ~em
-^ jamais OBJECT : ~es ~e ~em`
+^ jamais OBJECT : ~es ~e ~em
+别 : ~
+先别 : ~
+万别 : ~
+别再 : ~
+勿 : ~
+无需 : ~
+无须 : ~`
 
 // refusals are the patterns before what is not wanted.
 const refusals = `
@@ -170,10 +179,13 @@ const (
 	objects     = "you him her them us it anyone me se te lo la le les os nos o a"
 	courtesies  = "please pls favor"
 	connectives = "but and pero mas y e"
-	// requests are stems of Spanish and Portuguese verbs in -ar, as their imperatives have them.
+	// requests are stems of Spanish and Portuguese verbs in -ar, as their imperatives have them,
+	// and Chinese verbs.
 	requests = "activ agend anul apagu atualiz ativ actualic bloque bloquei borr cambi cancel cargu cerr cierr cobr compr " +
 		"confirm delet desactiv desativ descargu elimin envi factur fech llam mand modifiqu mud pagu program public publiqu " +
-		"reagend reembols renov renuev reprogram reserv revoqu"
+		"reagend reembols renov renuev reprogram reserv revoqu " +
+		"取消 退款 退货 退订 退房 打扫 清洁 清理 预订 预约 付款 支付 扣款 充值 转账 续费 续订 发送 发货 送货 配送 寄送 " +
+		"删除 修改 更改 更换 更新 升级 关闭 开通 激活 停用 暂停 注销 安排 打印 下单"
 	// pasts are irregular past tenses.
 	pasts    = "been bought came did found gave got had kept left lost made paid saw sent sold told took went were was"
 	subjects = "they you he she it we who which that nobody el ella ellos ustedes ele ela eles voces"

@@ -122,6 +122,20 @@ func TestFindVerbs(t *testing.T) {
 		"so why don t you cancel it":            nil,
 		"la pagina no cancela":                  nil,
 		"no funciona":                           nil,
+		"别 取消 预订":                               {"取消"},
+		"订单 已 付款 别 取消":                          {"取消"},
+		"先别 退款":                                 {"退款"},
+		"千万 万别 删除":                              {"删除"},
+		"别再 打扫 房间":                              {"打扫"},
+		"勿 打扫 房间":                               {"打扫"},
+		"无需 打扫 房间":                              {"打扫"},
+		"别 忘了 取消 预订":                            nil,
+		"别 房间 怎么 预订":                            nil, // 别的房间
+		"别人 取消 预订":                              nil,
+		"怎么 性别 修改":                              nil,
+		"不能 取消 预订":                              nil,
+		"为什么 不 取消 预订":                           nil,
+		"订单 不要 取消":                              nil, // 订单不要了，取消: the words do not contain 了
 		"do not":                                nil,
 		"":                                      nil,
 	} {
@@ -134,7 +148,7 @@ func TestFindVerbs(t *testing.T) {
 // A caller looks for negations only in a text that has a negator.
 func TestIsNegator(t *testing.T) {
 	isNegator := func(w negation.Word) bool { return negation.IsNegator([]byte(w.Text)) }
-	for _, text := range []string{"don t cancel", "do not cancel", "dont cancel", "didn t want to cancel", "no need to cancel", "no quiero cancelar", "nao quero cancelar", "nao canceles", "never cancel", "nunca canceles", "jamas canceles", "jamais cancele"} {
+	for _, text := range []string{"don t cancel", "do not cancel", "dont cancel", "didn t want to cancel", "no need to cancel", "no quiero cancelar", "nao quero cancelar", "nao canceles", "never cancel", "nunca canceles", "jamas canceles", "jamais cancele", "别 取消", "先别 取消", "万别 取消", "别再 取消", "勿 取消", "无需 取消", "无须 取消"} {
 		if list := words(text); len(negation.FindVerbs(list)) == 0 || !slices.ContainsFunc(list, isNegator) {
 			t.Errorf("%q: got no negation with a negator", text)
 		}
