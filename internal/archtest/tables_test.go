@@ -55,7 +55,7 @@ func levels() []level {
 			},
 		}},
 		{"the words of a language", []row{
-			{pkg: "internal/lexical/chinese", why: "simplifies the characters of Chinese text, and finds its words; independent of intents", only: []string{"internal/lexical/lexicon"}, users: []string{"internal/email", "internal/lexical", "internal/lexical/token"}},
+			{pkg: "internal/lexical/chinese", why: "simplifies the characters of Chinese text, and finds its words; independent of intents", only: []string{"internal/lexical/lexicon"}, users: []string{"internal/email", "internal/lexical", "internal/lexical/followup", "internal/lexical/token"}},
 		}},
 		{"the form of keys", []row{
 			{pkg: "internal/auth/jwk", why: "decodes and encodes public keys and sets of them; internal/auth/weakkey checks the strength of keys", only: []string{"internal/strictjson"}},
@@ -69,6 +69,7 @@ func levels() []level {
 			{pkg: "prompts", why: "prompt templates; pure, independent of providers"},
 			{pkg: "internal/email", why: "finds what the sender of an e-mail wrote; independent of intents and of the use of the text", only: []string{"internal/lexical/chinese"}},
 			{pkg: "internal/lexical/calibration", why: "fits the probability that a prediction is correct; independent of texts and intents", only: []string{}, users: []string{"internal/lexical"}},
+			{pkg: "internal/lexical/followup", why: "finds texts that continue a request; independent of intents", only: []string{"internal/lexical/chinese"}, users: []string{"classifier"}},
 			{pkg: "internal/lexical/negation", why: "finds negated verbs; independent of intents", only: []string{}, users: []string{"internal/lexical"}},
 			{pkg: "internal/wordvectors", why: "vectors of English words; data", users: []string{"internal/lexical", "internal/lexical/feature", "internal/lexical/synonyms", "internal/wordvectors/generate"}},
 			{pkg: "internal/llm", why: "the interface to language models; its error reasons are metric labels and decision reasons"},
@@ -352,7 +353,7 @@ func libraryRules() []libraryRule {
 		{library: "github.com/charmbracelet/x/ansi", in: []string{"internal/cli/terminal"}, why: "the same"},
 		{library: "github.com/muesli/termenv", in: []string{"internal/cli/terminal"}, why: "the same"},
 		{library: "golang.org/x/term", in: []string{"internal/cli/terminal"}, why: "one package lays out text for a terminal"},
-		{library: "golang.org/x/text", in: []string{"gateway/schema", "internal/lexical", "internal/lexical/token"}, why: "Unicode folding of text to classify; the language of the messages of jsonschema"},
+		{library: "golang.org/x/text", in: []string{"gateway/schema", "internal/lexical", "internal/lexical/followup", "internal/lexical/token"}, why: "Unicode folding of text to classify; the language of the messages of jsonschema"},
 		{library: "github.com/santhosh-tekuri/jsonschema/v6", in: []string{"gateway/schema"}, why: "without limits, a schema can stop the process or read files"},
 		{library: "github.com/google/pprof", in: []string{"test/bench"}, why: "reads the profiles that the driver takes"},
 
