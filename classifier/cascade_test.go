@@ -9,6 +9,7 @@ import (
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/classifier"
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/lexical"
 	"github.com/caprouter/caprouter/internal/llm"
 )
 
@@ -52,6 +53,26 @@ func TestCascade_IsReported(t *testing.T) {
 				t.Errorf("got model called %t, want %t", asked, !tt.want.ModelSkipped)
 			}
 		})
+	}
+}
+
+// TestCascade_LeavesFollowUpsToModel: the model receives the conversation.
+func TestCascade_LeavesFollowUpsToModel(t *testing.T) {
+	m := &fakeModel{do: replyTexts(`{"intent":"clean_room","domains":["housekeeping"],"subtasks":[],"confidence":0.9}`)}
+	registry := portRegistry(t)
+	in := inSession(t, registry, lexical.Train(classifier.BuildCorpus(registry)), "cancel order 77120", "and 88213?")
+	got := open(t, classifier.Config{Mode: classifier.ModeCascade, Model: m, Accept: 0.5}).Classify(t.Context(), in)
+	if got.Source != contract.SourceLLM || got.Intent != "clean_room" || got.Cascade.Intent != "cancel_order" {
+		t.Errorf("got %s, cascade %+v, want the intent of the model", render(&got), got.Cascade)
+	}
+
+	m = &fakeModel{do: failWith(&llm.Error{Reason: llm.ReasonUnavailable})}
+	got = open(t, classifier.Config{Mode: classifier.ModeLLM, Model: m}).Classify(t.Context(), in)
+	if got.Source != contract.SourceLexical || got.Intent != "cancel_order" || got.Reason != llm.ReasonUnavailable {
+		t.Errorf("got %s, want the follow-up if the model fails", render(&got))
+	}
+	if list := classifier.ListEvidence(&in, &got); len(list) != 1 || list[0].Kind != contract.EvidenceFollowUp {
+		t.Errorf("got evidence %+v, want the follow-up", list)
 	}
 }
 

@@ -140,11 +140,14 @@ func (c *Classifier) Close() { c.calls.close() }
 
 // Input is a prompt and what it is classified against. Lexical must be trained
 // on the corpus of Catalogue. Prompt and History must be masked already, because
-// the model receives them unchanged. The lexical classifier reads only the
-// prompt.
+// the model receives them unchanged. The lexical classifier reads the prompt and,
+// if this is a follow-up of the previous request, the latest turn of the user.
 type Input struct {
-	Prompt    string
-	History   []contract.Turn
+	Prompt  string
+	History []contract.Turn
+	// Previous is the classification of the latest turn of the user in History, if
+	// it was dispatched in the same session; else nil.
+	Previous  *contract.Classification
 	Locale    string
 	Catalogue *capabilities.Catalogue
 	Lexical   *lexical.Model

@@ -19,12 +19,16 @@ const (
 // ListEvidence returns the texts of the registry that share words with the prompt
 // and speak for the intents of its classification, then those for the next best
 // intent. If there is no such intent, those for any intent are returned. If no text speaks
-// for the intent, the words of the prompt are listed that made the model choose it. An earlier
+// for the intent, the words of the prompt are listed that made the model choose it. For a
+// follow-up of the previous request, the prompt is the only evidence. An earlier
 // classification that is reused has no evidence, because it does not come from this
 // prompt. It takes about as long as a lexical classification.
 func ListEvidence(in *Input, clf *contract.Classification) []contract.Evidence {
 	if clf.Source == contract.SourcePinned || in.Lexical == nil {
 		return nil
+	}
+	if clf.Source == contract.SourceLexical && isFollowUp(in) {
+		return []contract.Evidence{followUpEvidence(in)}
 	}
 	text := evidenceText(in.Prompt)
 	if len(text) > maxEvidenceBytes {

@@ -15,6 +15,7 @@ import (
 const (
 	ReasonEmptyRegistry = "empty_registry" // the registry has no agents
 	ReasonTooManyParts  = "too_many_parts" // the prompt contains more than contract.MaxSubtasks requests
+	ReasonFollowUp      = "follow_up"      // the prompt continues the previous request of the session
 )
 
 func (in *Input) hasNoAgents() bool { return in.Catalogue == nil || len(in.Catalogue.Agents) == 0 }
@@ -27,6 +28,15 @@ func ClassifyLexically(in *Input) contract.Classification {
 			Source: contract.SourceLexical, Reason: ReasonEmptyRegistry,
 		}
 	}
+	own := classifyPrompt(in)
+	if continuesPrevious(in, &own) {
+		return newFollowUp(in, &own)
+	}
+	return own
+}
+
+// classifyPrompt classifies the prompt without the previous request.
+func classifyPrompt(in *Input) contract.Classification {
 	m := email.Parse(in.Prompt)
 	return classifyMail(in, &m)
 }

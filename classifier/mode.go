@@ -62,12 +62,13 @@ func neverAccepts(accept float64) bool { return accept == 0 || accept > 1 }
 func (c *Classifier) Mode() (mode, why string) { return c.mode, c.modeReason }
 
 // cascadeDecision decides whether the lexical classification is confident
-// enough to skip the model.
+// enough to skip the model. A follow-up is left to the model, which receives the
+// conversation.
 func (c *Classifier) cascadeDecision(in *Input, byWords *contract.Classification) *contract.Cascade {
 	accept := c.acceptThreshold(in)
 	k := &contract.Cascade{
 		Intent: byWords.Intent, Confidence: byWords.Confidence,
-		ModelSkipped: byWords.Intent != contract.Unknown && byWords.Confidence >= accept,
+		ModelSkipped: byWords.Intent != contract.Unknown && byWords.Confidence >= accept && byWords.Reason != ReasonFollowUp,
 	}
 	if !math.IsInf(accept, 1) {
 		k.Accept = &accept

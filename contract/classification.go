@@ -94,6 +94,9 @@ const (
 	// EvidenceLearned is a word of the request, or two words in a row, with weight for the intent
 	// in the lexical model. It is listed if no text of the registry speaks for the intent.
 	EvidenceLearned EvidenceKind = "learned"
+	// EvidenceFollowUp is the request itself, which continues the previous request of its
+	// session. Its strength is the confidence in that request.
+	EvidenceFollowUp EvidenceKind = "follow_up"
 )
 
 // Cascade describes whether the lexical classifier made the model call

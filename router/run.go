@@ -86,6 +86,7 @@ func (run *requestRun) classifierInput() classifier.Input {
 	return classifier.Input{
 		Prompt:    run.Prompt,
 		History:   run.Turns,
+		Previous:  run.Previous,
 		Locale:    run.Locale,
 		Catalogue: run.view.Catalogue,
 		Lexical:   run.view.Lexical,

@@ -116,7 +116,7 @@ func (r *Router) applyFallback(ctx context.Context, run *requestRun, p *plan.Pla
 // the lexical classifier is used, and all agents count as available.
 func (run *requestRun) serves(text string) bool {
 	in := run.classifierInput()
-	in.Prompt = text
+	in.Prompt, in.Previous = text, nil
 	c := classifier.ClassifyLexically(&in)
 	classifier.ImplyDomains(run.view.Catalogue, &c)
 	p := plan.New(&plan.Input{

@@ -139,6 +139,9 @@ func (a *Acceptor) pinClassification(
 	if agent != "" {
 		request.OnlyAgent = agent
 	}
+	if !request.Options.Reclassify && len(request.History) == 0 {
+		request.Previous = stored.Previous()
+	}
 	return nil
 }
 
@@ -185,7 +188,7 @@ func (a *Acceptor) Restore(rec *requests.Record) *execution.Request {
 	stored := session.FromHistory(rec.History)
 	request := a.maskRequest(&rec.Request, &rec.Caller, &stored)
 	request.OnlyAgent, request.KeyName = rec.OnlyAgent, rec.KeyName
-	request.Pinned = (*session.Pinned)(rec.Pinned)
+	request.Pinned, request.Previous = (*session.Pinned)(rec.Pinned), rec.Previous
 	return request
 }
 

@@ -6,6 +6,8 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/acceptance"
+	"github.com/caprouter/caprouter/internal/redact"
+	"github.com/caprouter/caprouter/internal/requests"
 )
 
 func TestAcceptor_SelectsTimeout(t *testing.T) {
@@ -23,5 +25,21 @@ func TestAcceptor_SelectsTimeout(t *testing.T) {
 		if got := a.RequestTimeout(&contract.Request{Options: tt.options}); got != tt.want {
 			t.Errorf("%s: got %v, want %v", tt.name, got, tt.want)
 		}
+	}
+}
+
+// TestAcceptor_RestoresPreviousRequest: a follow-up has the same meaning after a restart.
+func TestAcceptor_RestoresPreviousRequest(t *testing.T) {
+	mask, err := redact.New(redact.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec := &requests.Record{
+		Request: contract.Request{Content: contract.Content{Prompt: "and 412?"}},
+		History: []contract.Turn{{Role: "user", Content: "clean room 411"}}, Previous: &contract.Classification{Intent: "clean_room"},
+	}
+	got := acceptance.New(acceptance.Config{Redactor: mask}).Restore(rec)
+	if got.Previous == nil || got.Previous.Intent != "clean_room" || len(got.Turns) != 1 {
+		t.Errorf("got previous %+v and turns %v, want those of the record", got.Previous, got.Turns)
 	}
 }

@@ -52,7 +52,7 @@ func (r *Runner) newRecord(req *execution.Request, timeout time.Duration) *reque
 	now := r.cfg.Now().UTC()
 	return &requests.Record{
 		ID: req.RequestID, TraceID: req.TraceID, Caller: *req.Caller, Request: *req.Request,
-		History: req.Turns, Pinned: (*requests.PinnedClassification)(req.Pinned), OnlyAgent: req.OnlyAgent, KeyName: req.KeyName,
+		History: req.Turns, Pinned: (*requests.PinnedClassification)(req.Pinned), Previous: req.Previous, OnlyAgent: req.OnlyAgent, KeyName: req.KeyName,
 		CreatedAt: now, Deadline: now.Add(timeout),
 		State: requests.StateAccepted, Owner: r.cfg.Owner, Epoch: 1,
 	}

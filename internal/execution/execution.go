@@ -62,6 +62,9 @@ type Request struct {
 	// Pinned is the classification that the caller or the session determined; nil
 	// if the classifier is to be called.
 	Pinned *session.Pinned
+	// Previous is the classification of the session's last request, the latest user turn
+	// of Turns, if it was dispatched and the caller does not ask for a new classification.
+	Previous *contract.Classification
 }
 
 // SessionKey returns the store key of the request's session, "" if it has none.

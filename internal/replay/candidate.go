@@ -80,13 +80,15 @@ func (c *candidate) route(e *contract.DecisionEntry) *routediff.Side {
 }
 
 // classify returns the recorded classification, unless it is lexical: then the words of
-// the candidate decide.
+// the candidate decide. If it is that of a follow-up which these do not understand by
+// itself, the recorded one counts, because the record does not contain the previous request.
 func (c *candidate) classify(e *contract.DecisionEntry) contract.Classification {
-	clf := e.Decision.Classification
+	clf := classifier.WithoutImplied(e.Decision.Classification)
 	if clf.Source == contract.SourceLexical {
-		clf = classifier.ClassifyLexically(&classifier.Input{Prompt: e.Prompt, Catalogue: c.view.Catalogue, Lexical: c.view.Lexical})
-	} else {
-		clf = classifier.WithoutImplied(clf)
+		own := classifier.ClassifyLexically(&classifier.Input{Prompt: e.Prompt, Catalogue: c.view.Catalogue, Lexical: c.view.Lexical})
+		if clf.Reason != classifier.ReasonFollowUp || own.Intent != contract.Unknown || len(own.Subtasks) > 0 {
+			clf = own
+		}
 	}
 	classifier.ImplyDomains(c.view.Catalogue, &clf)
 	return clf

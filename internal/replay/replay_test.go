@@ -244,6 +244,17 @@ func TestRun_KeepsModelClassification(t *testing.T) {
 	}
 }
 
+// TestRun_KeepsFollowUps: the record of a follow-up does not contain the request that it continues.
+func TestRun_KeepsFollowUps(t *testing.T) {
+	r := newRecorder(t, inForce)
+	inSession := func(req *contract.Request) { req.SessionID = "s" }
+	r.route("settle this invoice 5512", newOperator(), inSession)
+	if got := r.route("and 5513?", newOperator(), inSession).Decision.Classification; got.Reason != classifier.ReasonFollowUp {
+		t.Fatalf("got classification %+v, want a follow-up", got)
+	}
+	checkReport(t, "the registry in force", r.replay(inForce), "replayed 2, same 2, changed 0")
+}
+
 func TestRun_UsesRecordedConditions(t *testing.T) {
 	second := strings.ReplaceAll(reviewer, "reviewer:", "second:")
 	registry := "clients:" + strings.ReplaceAll(reviewer, "endpoint", "priority: 5\n    endpoint") + second

@@ -56,10 +56,11 @@ type Record struct {
 	Request     contract.Request `json:"request"` // its RequestID and TraceID are ID and TraceID again
 
 	// Set when the request is accepted.
-	History   []contract.Turn       `json:"history,omitempty"`
-	Pinned    *PinnedClassification `json:"settled,omitempty"`
-	OnlyAgent string                `json:"only,omitempty"` // the only agent that may be a candidate; "" = any
-	KeyName   string                `json:"key,omitempty"`  // the store's name of the idempotency key; "" = none
+	History   []contract.Turn          `json:"history,omitempty"`
+	Pinned    *PinnedClassification    `json:"settled,omitempty"`
+	Previous  *contract.Classification `json:"previous,omitempty"` // of the latest user turn of History; nil if it was not dispatched
+	OnlyAgent string                   `json:"only,omitempty"`     // the only agent that may be a candidate; "" = any
+	KeyName   string                   `json:"key,omitempty"`      // the store's name of the idempotency key; "" = none
 
 	CreatedAt   time.Time `json:"created_at"`
 	Deadline    time.Time `json:"deadline"`

@@ -77,6 +77,15 @@ func (s *Session) History() []contract.Turn {
 	return turns
 }
 
+// Previous returns the classification of the last request, or nil if it was not
+// dispatched.
+func (s *Session) Previous() *contract.Classification {
+	if s.LastRequest == "" || s.ClassifiedBy != s.LastRequest {
+		return nil
+	}
+	return s.Classification
+}
+
 // Pinned is a classification that is used instead of a new one.
 type Pinned struct {
 	Classification contract.Classification

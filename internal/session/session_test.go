@@ -91,6 +91,28 @@ func TestSession_KeepsWaitingAgentWithoutResult(t *testing.T) {
 	}
 }
 
+func TestSession_Previous(t *testing.T) {
+	var s session.Session
+	end := func(id string, clf *contract.Classification) {
+		s = s.After(&session.Ended{RequestID: id, Response: &contract.Response{}, MaskText: noMask, Classification: clf})
+	}
+	if got := s.Previous(); got != nil {
+		t.Errorf("got %+v without a request, want nil", got)
+	}
+	end("1", newClassification("cost"))
+	if got := s.Previous(); got == nil || got.Intent != "cost" {
+		t.Errorf("got %+v, want cost", got)
+	}
+	erased := s.Without("1")
+	if got := erased.Previous(); got != nil {
+		t.Errorf("got %+v after the request was erased, want nil", got)
+	}
+	end("2", nil)
+	if got := s.Previous(); got != nil {
+		t.Errorf("got %+v after a request that was not dispatched, want nil", got)
+	}
+}
+
 func TestSession_ShortensAndMasksTurns(t *testing.T) {
 	var s session.Session
 	for range session.MaxTurns {

@@ -152,7 +152,7 @@ func (a Agents) declares(e *contract.Evidence, origins []contract.DomainOrigin) 
 			})
 		case contract.EvidenceTypo, contract.EvidenceSynonym, contract.EvidenceSimilar, contract.EvidenceNegation:
 			return usesWord(agent, e)
-		case contract.EvidenceLearned:
+		case contract.EvidenceLearned, contract.EvidenceFollowUp:
 			return true // the text is of the caller
 		}
 		return false

@@ -197,7 +197,7 @@ func (f *Filter) concealedClassification(c *contract.Classification) contract.Cl
 		Intent: contract.Unknown, Domains: domains, DomainOrigins: origins, Subtasks: []contract.Subtask{},
 		Source: c.Source, Reason: c.Reason, LatencyMS: c.LatencyMS, ModelUse: withoutReplies(c.ModelUse),
 	}
-	if concealed.Reason == classifier.ReasonTooManyParts {
+	if concealed.Reason == classifier.ReasonTooManyParts || concealed.Reason == classifier.ReasonFollowUp {
 		concealed.Reason = ""
 	}
 	if c.Cascade != nil {

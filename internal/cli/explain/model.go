@@ -149,6 +149,8 @@ func formatReason(reason string) string {
 		return "the registry has no agents"
 	case classifier.ReasonTooManyParts:
 		return "the text contains more subtasks than allowed, and those with the highest confidence are used"
+	case classifier.ReasonFollowUp:
+		return "the text continues the previous request of the session"
 	case session.ReasonClarified:
 		return "the caller chose this intent"
 	case session.ReasonNeedsInput:

@@ -53,7 +53,7 @@ func TestPrintResponse_Model(t *testing.T) {
 // Every reason has a one-line text, and no two texts are equal.
 func TestFormatReason_ExplainsEveryReason(t *testing.T) {
 	known := slices.Concat(llm.Reasons(), []string{
-		classifier.ReasonEmptyRegistry, classifier.ReasonTooManyParts,
+		classifier.ReasonEmptyRegistry, classifier.ReasonTooManyParts, classifier.ReasonFollowUp,
 		session.ReasonClarified, session.ReasonNeedsInput, session.ReasonSession,
 	})
 	seen := map[string]string{}
