@@ -16,6 +16,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/config"
+	"github.com/caprouter/caprouter/internal/testkit"
 	"github.com/caprouter/caprouter/internal/testkit/fakellm"
 )
 
@@ -39,7 +40,9 @@ func (s *testServer) listAudit(token string, query url.Values) (list []contract.
 	return nil
 }
 
-// auditSummaries returns one line for each entry: the kind, the actor and what was done.
+// auditSummaries returns one line for each entry: the kind, the actor and what was done. The end of
+// an orchestration is recorded when its task has ended already, and so is the outcome of its
+// request, in any order: here the outcome is the later one.
 func auditSummaries(list []contract.AuditEntry) (lines []string) {
 	for i := range list {
 		e := &list[i]
@@ -48,6 +51,9 @@ func auditSummaries(list []contract.AuditEntry) (lines []string) {
 			line += " erased"
 		}
 		lines = append(lines, strings.Join(strings.Fields(line), " "))
+		if last := len(lines) - 1; e.Kind == contract.AuditOutcome && last > 0 && list[i-1].Kind == contract.AuditRun {
+			lines[last-1], lines[last] = lines[last], lines[last-1]
+		}
 	}
 	return lines
 }
@@ -71,6 +77,9 @@ func TestAudit_ListsFactsForTheCaller(t *testing.T) {
 		ana, root := s.of("ana", doerScopes), s.token("root", "route:read admin", map[string]any{"tenant": "ops"})
 		model.setReplies(fakellm.Text(`{"steps":[` + stepOf("a", "add", `{"n":1,"text":"`+secret+`"}`, "") + `]}`))
 		resp := s.routeTask(t, ana, "count the numbers "+secret, "sync", 0)
+		testkit.Eventually(t, "the end of the orchestration is recorded", func() bool {
+			return strings.Contains(s.log.String(), `"msg":"orchestration"`)
+		})
 		if got := s.do(call{method: "POST", path: "/api/v1/requests/" + resp.RequestID + "/feedback", token: ana, body: `{"verdict":"misroute","comment":"` + secret + `"}`}); got.status != http.StatusOK {
 			t.Fatalf("feedback: got %d %s", got.status, got.body)
 		}

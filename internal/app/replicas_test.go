@@ -76,20 +76,21 @@ func TestReplica_SurvivesRestartOfItsStore(t *testing.T) {
 	srv := teststore.Serve(t, t.TempDir(), testkit.FreePort(t))
 	url, _ := countingAgent(t)
 	s := startReplica(t, srv, "clients:\n"+entry("counter", "count_words", "text", url))
-	events := func() string { return testkit.Receive(t, s.readEvents("", s.submit(""))) }
-	if got := events(); !strings.Contains(got, "event: decision") || !strings.Contains(got, "event: final") {
-		t.Fatalf("before: got events\n%s\nwant all", got)
+	hasAllEvents := func() bool {
+		got := testkit.Receive(t, s.readEvents("", s.submit("")))
+		return strings.Contains(got, "event: decision") && strings.Contains(got, "event: final")
 	}
+	// On a busy machine an append may take longer than its limit, and the event is lost.
+	testkit.Eventually(t, "a request has all events", hasAllEvents)
+	countWarnings := func() int { return strings.Count(s.log.String(), "events are dropped") }
+	before := countWarnings()
 	srv.Stop()
 	testkit.Eventually(t, "the router is not ready", func() bool { return strings.Contains(s.get("/readyz"), `"status":"degraded"`) })
 	srv.StartAgain(t)
 	testkit.Eventually(t, "the router is ready", func() bool { return strings.Contains(s.get("/readyz"), `"status":"ready"`) })
 	// The first requests may lose events, which does not affect readiness until then.
-	testkit.Eventually(t, "a request has all events", func() bool {
-		got := events()
-		return strings.Contains(got, "event: decision") && strings.Contains(got, "event: final")
-	})
-	if got := strings.Count(s.log.String(), "events are dropped"); got > 1 {
+	testkit.Eventually(t, "a request has all events again", hasAllEvents)
+	if got := countWarnings() - before; got > 1 {
 		t.Errorf("got %d warnings about dropped events, want at most one:\n%s", got, s.log.String())
 	}
 }

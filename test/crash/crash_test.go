@@ -17,7 +17,7 @@ import (
 func plantedErrors() []process.Patch {
 	const module = "github.com/caprouter/caprouter/internal/"
 	patches := []process.Patch{
-		{Package: module + "history", File: "journal.go", Old: "\treturn j.appendRecord(ctx, rec, resilience.RetryConfig{})\n", New: "\tif planted(\"no decision record\") {\n\t\treturn nil\n\t}\n\treturn j.appendRecord(ctx, rec, resilience.RetryConfig{})\n"},
+		{Package: module + "history", File: "journal.go", Old: "\twritten := make(chan error, 1)\n", New: "\tif planted(\"no decision record\") {\n\t\treturn nil\n\t}\n\twritten := make(chan error, 1)\n"},
 		{Package: module + "history", File: "journal.go", Old: "\treturn j.appendRecord(ctx, r.record, resilience.RetryConfig{\n", New: "\tif planted(\"no outcome record\") {\n\t\treturn nil\n\t}\n\treturn j.appendRecord(ctx, r.record, resilience.RetryConfig{\n"},
 		{Package: module + "execution", File: "resume.go", Old: "\t\tcase task.Idempotent &&", New: "\t\tcase !planted(\"a resumed idempotent task is given up\") && task.Idempotent &&"},
 		{Package: module + "store/natsserver", File: "server.go", Old: "c.SyncEvery == 0,\n", New: "c.SyncEvery == 0 && !planted(\"no sync\"),\n"},
