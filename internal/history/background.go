@@ -33,25 +33,26 @@ func newBackground() *background {
 	return &background{group: run.New(context.Background()), byID: map[string]chan struct{}{}}
 }
 
-// begin reports whether there is room for a response. Then end must be called when it is
-// written.
-func (b *background) begin(requestID string, size int64) bool {
+// begin returns a function to call when the response is written, or nil if there is no room for
+// the response.
+func (b *background) begin(requestID string, size int64) (end func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed || len(b.byID) >= maxBackground || b.bytes+size > maxBackgroundBytes {
-		return false
+		return nil
 	}
-	b.byID[requestID] = make(chan struct{})
+	done := make(chan struct{})
+	b.byID[requestID] = done
 	b.bytes += size
-	return true
-}
-
-func (b *background) end(requestID string, size int64) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	close(b.byID[requestID])
-	delete(b.byID, requestID)
-	b.bytes -= size
+	return func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if b.byID[requestID] == done {
+			delete(b.byID, requestID)
+		}
+		b.bytes -= size
+		close(done)
+	}
 }
 
 // await waits until the response of a request, or with "" all responses, that are being
@@ -91,14 +92,14 @@ func (b *background) close(ctx context.Context) error {
 // caller need not wait for it. Await does, so that every lookup in this process finds it.
 func (j *Journal) RecordInBackground(ctx context.Context, r EncodedResponse) error {
 	rec := r.record
-	size := sizeOfRecord(&rec)
-	if !j.background.begin(rec.RequestID, size) {
+	end := j.background.begin(rec.RequestID, sizeOfRecord(&rec))
+	if end == nil {
 		return j.RecordResponse(ctx, r)
 	}
 	failed := func(err error) {
 		ctx := context.WithoutCancel(ctx)
 		j.background.group.Go("record a response again", func(context.Context) error {
-			defer j.background.end(rec.RequestID, size)
+			defer end()
 			ctx, cancel := context.WithTimeout(ctx, backgroundTimeout)
 			defer cancel()
 			j.recordAgain(ctx, r, err)
@@ -111,7 +112,7 @@ func (j *Journal) RecordInBackground(ctx context.Context, r EncodedResponse) err
 			failed(err)
 			return
 		}
-		j.background.end(rec.RequestID, size)
+		end()
 	})
 	if err != nil {
 		failed(err)

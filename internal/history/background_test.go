@@ -66,6 +66,24 @@ func TestJournal_CloseWaitsForBackground(t *testing.T) {
 	})
 }
 
+// The second record of one request, by mistake, must not stop the writer of the log.
+func TestJournal_RecordsResponseOfOneRequestTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := &fakeLog{proceed: make(chan struct{})}
+		j := history.NewJournal(log, "", false, slog.New(slog.DiscardHandler), time.Now)
+		for range 2 {
+			if err := j.RecordInBackground(t.Context(), newEncodedResponse("r")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		close(log.proceed)
+		synctest.Wait()
+		if err := j.Close(t.Context()); err != nil || len(log.records) != 2 {
+			t.Errorf("got %v and %d records, want none and 2", err, len(log.records))
+		}
+	})
+}
+
 // A response that cannot be written at once is recorded later: lookups find it until then.
 func TestJournal_RecordsResponseAgain(t *testing.T) {
 	for _, failure := range []error{store.ErrFull, store.ErrUnavailable} {
