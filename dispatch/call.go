@@ -101,12 +101,12 @@ type Token struct {
 	Expires time.Time
 }
 
-// TokenMinter is a Target that signs a token for each task.
-type TokenMinter interface {
-	// MintToken returns the token of a task that may not be sent yet, so that the work is done
-	// when it may. It returns the zero value if it cannot: Execute then reports why. The
-	// deadline of ctx is that of Execute.
-	MintToken(ctx context.Context, c Call) Token
+// Preparer is a Target that can do part of its work for a task before the task may be sent.
+type Preparer interface {
+	// Prepare mints the token of a task, and may begin to connect to its agent in the
+	// background. It sends nothing. It returns the zero value if it cannot mint the token:
+	// Execute then reports why. The deadline of ctx is that of Execute.
+	Prepare(ctx context.Context, c Call) Token
 }
 
 // Canceller is a Target that can cancel a task at the agent.

@@ -54,15 +54,8 @@ func (d *Dispatcher) assignLocked(dl *delivery) (reason string) {
 		return dl.entry.ID + " has no active instance"
 	}
 	var buf [1]contract.Instance
-	var row *agentRow
-	turn := 0
-	if len(entry.Instances) > 1 {
-		if row = d.agents.findRow(entry.ID); row != nil {
-			turn = int(row.turn)
-		}
-	}
 	list := listInstances(entry, &buf)
-	c := d.chooseInstance(dl, list, turn)
+	c := d.chooseInstance(dl, list, d.nextTurn(entry))
 	if c.index < 0 {
 		return c.reason
 	}
@@ -74,7 +67,7 @@ func (d *Dispatcher) assignLocked(dl *delivery) (reason string) {
 		a.live.Release()
 	}
 	dl.instance, dl.target, dl.endpoint = state, c.target, in.Endpoint
-	if row != nil {
+	if row := d.agents.findRow(entry.ID); row != nil && len(list) > 1 {
 		row.turn = uint32(c.index + 1) // the number of instances is small
 	}
 	dl.call.Standbys = dl.standbys
@@ -85,6 +78,41 @@ func (d *Dispatcher) assignLocked(dl *delivery) (reason string) {
 		dl.call.Agent = atInstance(dl.entry, in)
 	}
 	return ""
+}
+
+// likelyInstance returns the entry of the agent with the endpoint of the instance that would
+// get a task now, and its target, or nil if none can take one.
+func (d *Dispatcher) likelyInstance(agent *contract.RegistryEntry) (*contract.RegistryEntry, Target) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	entry := d.entryInForce(agent)
+	if entry == nil {
+		return nil, nil
+	}
+	state := d.active[agent.ID]
+	if state == nil {
+		state = &agentState{}
+	}
+	var buf [1]contract.Instance
+	list := listInstances(entry, &buf)
+	c := d.chooseInstance(&delivery{entry: agent, instanceCall: instanceCall{agent: state}}, list, d.nextTurn(entry))
+	if c.index < 0 {
+		return nil, nil
+	}
+	if len(entry.Instances) == 0 {
+		return agent, c.target
+	}
+	return atInstance(agent, &list[c.index]), c.target
+}
+
+// nextTurn returns the index of the instance that wins a tie. The caller holds mu.
+func (d *Dispatcher) nextTurn(entry *contract.RegistryEntry) int {
+	if len(entry.Instances) > 1 {
+		if row := d.agents.findRow(entry.ID); row != nil {
+			return int(row.turn)
+		}
+	}
+	return 0
 }
 
 // admitLocked takes the permit of the circuit breaker of an instance that admits a task. The

@@ -98,22 +98,20 @@ func (d *Dispatcher) Send(ctx context.Context, c Call) Outcome {
 	return out
 }
 
-// MintToken returns a token for a task that is not sent yet, for Call.Token. The signature
-// takes longer than the rest of the work for a small task. It returns the zero value if the
-// target signs none.
-func (d *Dispatcher) MintToken(ctx context.Context, c Call) Token {
-	endpoint := &c.Agent.Endpoint
-	if len(c.Agent.Instances) > 0 {
-		endpoint = &c.Agent.Instances[0].Endpoint
-	}
-	target, _ := d.findTarget(c.Agent.ID, endpoint)
-	minter, ok := target.(TokenMinter)
+// Prepare does what can be done for a task before it may be sent: it mints the token, for
+// Call.Token, and begins to connect to the agent. The signature takes longer than the rest of
+// the work for a small task, and a connection longer than that. It returns the zero value if the
+// target signs no tokens.
+func (d *Dispatcher) Prepare(ctx context.Context, c Call) Token {
+	at, target := d.likelyInstance(c.Agent)
+	preparer, ok := target.(Preparer)
 	if !ok {
 		return Token{}
 	}
+	c.Agent = at
 	ctx, cancel := d.withDeadline(ctx, c.Task.Deadline)
 	defer cancel()
-	return minter.MintToken(ctx, c)
+	return preparer.Prepare(ctx, c)
 }
 
 // endSpan ends the span of a task for one agent.

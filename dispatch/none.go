@@ -16,8 +16,8 @@ func (None) SetAgents([]*contract.RegistryEntry) matcher.Live { return nil }
 // CancelTask does nothing.
 func (None) CancelTask(Call) {}
 
-// MintToken returns the zero value.
-func (None) MintToken(context.Context, Call) Token { return Token{} }
+// Prepare returns the zero value.
+func (None) Prepare(context.Context, Call) Token { return Token{} }
 
 // Send returns an error, because a dry run must not dispatch.
 func (None) Send(context.Context, Call) Outcome {

@@ -299,7 +299,7 @@ func (a *scriptedAgents) Send(_ context.Context, call dispatch.Call) dispatch.Ou
 	return dispatch.Outcome{Result: out.Result, Err: out.Error, Attempts: 1, MayHaveExecuted: out.Uncertain}
 }
 
-func (*scriptedAgents) MintToken(context.Context, dispatch.Call) dispatch.Token {
+func (*scriptedAgents) Prepare(context.Context, dispatch.Call) dispatch.Token {
 	return dispatch.Token{}
 }
 

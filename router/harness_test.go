@@ -309,8 +309,8 @@ func (a *agents) Execute(ctx context.Context, c dispatch.Call) dispatch.Outcome 
 	return do(ctx, c)
 }
 
-// MintToken returns a token with the id of the task.
-func (a *agents) MintToken(_ context.Context, c dispatch.Call) dispatch.Token {
+// Prepare returns a token with the id of the task.
+func (a *agents) Prepare(_ context.Context, c dispatch.Call) dispatch.Token {
 	a.minted <- c.Task.TaskID
 	return dispatch.Token{Value: c.Task.TaskID}
 }

@@ -167,7 +167,7 @@ func (a *recordingAgents) Send(_ context.Context, c dispatch.Call) dispatch.Outc
 	return dispatch.Outcome{Result: &contract.Result{Status: contract.ResultSuccess}, Attempts: 1}
 }
 
-func (*recordingAgents) MintToken(context.Context, dispatch.Call) dispatch.Token {
+func (*recordingAgents) Prepare(context.Context, dispatch.Call) dispatch.Token {
 	return dispatch.Token{}
 }
 

@@ -59,9 +59,9 @@ type Target struct {
 }
 
 var (
-	_ dispatch.Target      = (*Target)(nil)
-	_ dispatch.TokenMinter = (*Target)(nil)
-	_ dispatch.Canceller   = (*Target)(nil)
+	_ dispatch.Target    = (*Target)(nil)
+	_ dispatch.Preparer  = (*Target)(nil)
+	_ dispatch.Canceller = (*Target)(nil)
 )
 
 // New returns a Target whose tokens come from source.
@@ -141,8 +141,8 @@ func (t *Target) Execute(ctx context.Context, c dispatch.Call) dispatch.Outcome 
 	return dispatch.Outcome{Result: call.result, Pending: call.accepted, Attempts: policy.Previous + attempts, Health: dispatch.HealthGood}
 }
 
-// MintToken implements dispatch.TokenMinter. Tokens that are reused are not minted in advance.
-func (t *Target) MintToken(ctx context.Context, c dispatch.Call) dispatch.Token {
+// Prepare implements dispatch.Preparer: it mints the token. Tokens that are reused are not minted in advance.
+func (t *Target) Prepare(ctx context.Context, c dispatch.Call) dispatch.Token {
 	if t.tokens.reuse != 0 {
 		return dispatch.Token{}
 	}

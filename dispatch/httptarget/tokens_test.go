@@ -93,7 +93,7 @@ func TestTarget_SendsTokenMintedInAdvance(t *testing.T) {
 				answering(http.StatusOK, successBody)(w, r)
 			})
 			call := newCall(a.URL, func(c *dispatch.Call) { c.Task.Deadline = deadline })
-			token := target.MintToken(t.Context(), call)
+			token := target.Prepare(t.Context(), call)
 			if want := deadline.Add(dispatch.TokenSlack); token.Value == "" || !token.Expires.Equal(want) {
 				t.Fatalf("got token %+v, want one until %s", token, want)
 			}
@@ -113,7 +113,7 @@ func TestTarget_SendsTokenMintedInAdvance(t *testing.T) {
 func TestTarget_MintsNoReusedTokenInAdvance(t *testing.T) {
 	source := &countingSource{source: newSigner(t)}
 	target := newTargetWith(t, source, func(c *httptarget.Config) { c.TokenReuse = time.Minute })
-	if token := target.MintToken(t.Context(), newCall("http://127.0.0.1:1")); token != (dispatch.Token{}) || source.count() != 0 {
+	if token := target.Prepare(t.Context(), newCall("http://127.0.0.1:1")); token != (dispatch.Token{}) || source.count() != 0 {
 		t.Errorf("got token %+v, %d minted, want none", token, source.count())
 	}
 }

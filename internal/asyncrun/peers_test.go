@@ -100,7 +100,7 @@ func (p *slowPromoter) Send(ctx context.Context, call dispatch.Call) dispatch.Ou
 	return dispatch.Outcome{Err: &contract.TaskError{Code: contract.TaskWasCancelled}}
 }
 
-func (*slowPromoter) MintToken(context.Context, dispatch.Call) dispatch.Token {
+func (*slowPromoter) Prepare(context.Context, dispatch.Call) dispatch.Token {
 	return dispatch.Token{}
 }
 

@@ -38,8 +38,9 @@ import (
 // of the context.
 type Dispatcher interface {
 	Send(ctx context.Context, call dispatch.Call) dispatch.Outcome
-	// MintToken returns a token for a task that is not sent yet, for its Call.
-	MintToken(ctx context.Context, call dispatch.Call) dispatch.Token
+	// Prepare does what can be done for a task that is not sent yet, and returns the token for
+	// its Call.
+	Prepare(ctx context.Context, call dispatch.Call) dispatch.Token
 	// CancelTask asks the agent to abandon the task, because its result is not
 	// needed.
 	CancelTask(call dispatch.Call)
@@ -140,8 +141,9 @@ func (e *Executor) NewExecution(r *Run) *Execution {
 	return x
 }
 
-// Prepare makes the first task of each part, and its token, while the caller waits until the
-// tasks may be sent. Nothing is sent, and Execute works without it.
+// Prepare makes the first task of each part and its token, and begins to connect to its agent,
+// while the caller waits until the tasks may be sent. Nothing is sent, and Execute works
+// without it.
 func (x *Execution) Prepare(ctx context.Context) {
 	for i := range x.parts {
 		x.parts[i].prepareTask(ctx)

@@ -108,7 +108,7 @@ func (r *recorder) SetAgents(agents []*contract.RegistryEntry) matcher.Live {
 	return live
 }
 
-func (*recorder) MintToken(context.Context, dispatch.Call) dispatch.Token { return dispatch.Token{} }
+func (*recorder) Prepare(context.Context, dispatch.Call) dispatch.Token { return dispatch.Token{} }
 
 func (*recorder) CancelTask(dispatch.Call) {}
 
