@@ -39,6 +39,16 @@ func (t *agentTable) findRow(id string) *agentRow {
 	return &t.rows[i]
 }
 
+// nextTurn returns the index of the instance of the entry that wins a tie.
+func (t *agentTable) nextTurn(entry *contract.RegistryEntry) int {
+	if len(entry.Instances) > 1 {
+		if row := t.findRow(entry.ID); row != nil {
+			return int(row.turn)
+		}
+	}
+	return 0
+}
+
 // nextTable returns the table of the agents, with the states of those that are in
 // t already, and the states in the order of the agents.
 func (t *agentTable) nextTable(agents []*contract.RegistryEntry) (*agentTable, matcher.Live) {

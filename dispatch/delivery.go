@@ -55,7 +55,7 @@ func (d *Dispatcher) assignLocked(dl *delivery) (reason string) {
 	}
 	var buf [1]contract.Instance
 	list := listInstances(entry, &buf)
-	c := d.chooseInstance(dl, list, d.nextTurn(entry))
+	c := d.chooseInstance(dl, list, d.agents.nextTurn(entry))
 	if c.index < 0 {
 		return c.reason
 	}
@@ -95,7 +95,7 @@ func (d *Dispatcher) likelyInstance(agent *contract.RegistryEntry) (*contract.Re
 	}
 	var buf [1]contract.Instance
 	list := listInstances(entry, &buf)
-	c := d.chooseInstance(&delivery{entry: agent, instanceCall: instanceCall{agent: state}}, list, d.nextTurn(entry))
+	c := d.chooseInstance(&delivery{entry: agent, instanceCall: instanceCall{agent: state}}, list, d.agents.nextTurn(entry))
 	if c.index < 0 {
 		return nil, nil
 	}
@@ -103,16 +103,6 @@ func (d *Dispatcher) likelyInstance(agent *contract.RegistryEntry) (*contract.Re
 		return agent, c.target
 	}
 	return atInstance(agent, &list[c.index]), c.target
-}
-
-// nextTurn returns the index of the instance that wins a tie. The caller holds mu.
-func (d *Dispatcher) nextTurn(entry *contract.RegistryEntry) int {
-	if len(entry.Instances) > 1 {
-		if row := d.agents.findRow(entry.ID); row != nil {
-			return int(row.turn)
-		}
-	}
-	return 0
 }
 
 // admitLocked takes the permit of the circuit breaker of an instance that admits a task. The

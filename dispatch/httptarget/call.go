@@ -29,7 +29,7 @@ type agentCall struct {
 	policy *attempt.Policy
 
 	url       *url.URL
-	transport *http.Transport // with the connections for this kind of address
+	transport *transport // with the connections for this kind of address
 	token     string
 	callback  *contract.Callback // where the result can be sent later; nil = nowhere
 

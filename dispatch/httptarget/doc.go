@@ -29,6 +29,11 @@
 // for tasks and cancel requests. Redirects are not followed: they are a bad
 // result.
 //
+// # Early connections
+//
+// Prepare begins to open a connection if none is idle, because a task waits for its
+// record before it may be sent. The dialer of net/http then returns this connection.
+//
 // # Replies
 //
 // Package attempt explains what each failure means:

@@ -19,27 +19,19 @@ func CachedTokens(t *Target) int { return len(t.tokens.young) + len(t.tokens.old
 
 // DialWith makes the target connect with a function instead of the operating system.
 func DialWith(t *Target, dial func(ctx context.Context, network, addr string) (net.Conn, error)) {
-	t.trusted.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
-		ctx, cancel := withConnectDeadline(ctx)
-		defer cancel()
-		conn, err := dial(ctx, network, addr)
-		if err != nil {
-			return nil, err
-		}
-		return &countedConn{Conn: conn}, nil
-	}
+	t.trusted.dialer.connect = dial
 }
 
 // CountWrites counts the writes to connections that the target opens from now on.
 func CountWrites(t *Target) *atomic.Int64 {
 	var n atomic.Int64
-	dial := t.trusted.DialContext
-	t.trusted.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+	dial := t.trusted.dialer.connect
+	t.trusted.dialer.connect = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := dial(ctx, network, addr)
-		if counted, ok := conn.(*countedConn); ok {
-			counted.Conn = writeCounter{counted.Conn, &n}
+		if err != nil {
+			return nil, err
 		}
-		return conn, err
+		return writeCounter{conn, &n}, nil
 	}
 	return &n
 }

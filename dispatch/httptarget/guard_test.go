@@ -82,7 +82,7 @@ func withPort(raw, port string) string {
 	return strings.Replace(raw, u.Host, strings.TrimSuffix(u.Host, ":"+u.Port())+":"+port, 1)
 }
 
-// No listed address is called, neither for a task nor for a cancellation, and the
+// No listed address is called, neither before or for a task nor for a cancellation, and the
 // error for the caller does not contain the reason.
 func TestGuard_BlocksUntrustedTargets(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -102,7 +102,7 @@ func TestGuard_BlocksUntrustedTargets(t *testing.T) {
 			target := newTarget(t, append(tc.change, allowRanges("127.0.0.2/32"))...)
 			for _, raw := range untrustedURLs(t, trap.Port) {
 				c := newCall(raw, registered)
-				got := execute(t, target, c)
+				got := execute(t, target, prepare(t, target, c))
 				target.CancelTask(c)
 				if got.Err == nil || got.Err.Code != contract.TaskAgentUnavailable || got.MayHaveExecuted || got.Pending {
 					t.Errorf("%q: got %+v, want the agent unavailable", raw, got)

@@ -53,7 +53,7 @@ type Target struct {
 	// Connections are not shared between the two kinds of address, because the
 	// guard is checked only when a connection is made. guarded is nil without a
 	// guard.
-	trusted, guarded *http.Transport
+	trusted, guarded *transport
 	cancels          *cancelSender
 	buffers          bufferPool
 }
@@ -114,9 +114,9 @@ func New(cfg Config, source TokenSource) (*Target, error) {
 // idle connections. Execute and CancelTask must not be called any more.
 func (t *Target) Close() {
 	t.cancels.closeAndWait()
-	t.trusted.CloseIdleConnections()
+	t.trusted.close()
 	if t.guarded != nil {
-		t.guarded.CloseIdleConnections()
+		t.guarded.close()
 	}
 }
 
@@ -141,18 +141,29 @@ func (t *Target) Execute(ctx context.Context, c dispatch.Call) dispatch.Outcome 
 	return dispatch.Outcome{Result: call.result, Pending: call.accepted, Attempts: policy.Previous + attempts, Health: dispatch.HealthGood}
 }
 
-// Prepare implements dispatch.Preparer: it mints the token. Tokens that are reused are not minted in advance.
+// Prepare implements dispatch.Preparer. It begins to connect to the agent if no connection is
+// idle, and mints the token, unless tokens are reused.
 func (t *Target) Prepare(ctx context.Context, c dispatch.Call) dispatch.Token {
+	policy := attempt.NewPolicy(ctx, c, time.Now())
+	t.connectEarly(c, policy)
 	if t.tokens.reuse != 0 {
 		return dispatch.Token{}
 	}
 	keyID := t.tokens.source.KeyID()
-	deadline := attempt.NewPolicy(ctx, c, time.Now()).ReplyBy
-	token, err := t.tokens.agentToken(c, deadline)
+	token, err := t.tokens.agentToken(c, policy.ReplyBy)
 	if err != nil {
 		return dispatch.Token{}
 	}
-	return dispatch.Token{Value: token, KeyID: keyID, Expires: deadline.Add(dispatch.TokenSlack)}
+	return dispatch.Token{Value: token, KeyID: keyID, Expires: policy.ReplyBy.Add(dispatch.TokenSlack)}
+}
+
+// connectEarly begins to connect to the agent. Execute reports why it cannot be called.
+func (t *Target) connectEarly(c dispatch.Call, policy *attempt.Policy) {
+	call := &agentCall{target: t, Call: c, policy: policy}
+	if call.resolveEndpoint() != nil {
+		return
+	}
+	call.transport.dialer.connectEarly(originOf(call.url), policy.Limits(time.Now(), 1).ConnectBy)
 }
 
 // CancelTask sends a cancel request in the background, best effort.

@@ -23,18 +23,25 @@ const (
 	maxResponseHeads = 32 << 10
 )
 
+// transport sends requests over connections that it keeps, and that can be opened early.
+type transport struct {
+	*http.Transport
+	dialer *dialer
+}
+
 // newTransport returns a transport without proxies from the environment and
 // without decompression. It connects only to the addresses that the policy
 // allows.
-func newTransport(tlsConfig *tls.Config, policy egress.AddressPolicy) *http.Transport {
+func newTransport(tlsConfig *tls.Config, policy egress.AddressPolicy) *transport {
 	var http1 http.Protocols
 	http1.SetHTTP1(true) // HTTP/2 resends requests that a GOAWAY frame excludes
-	d := &dialer{net: net.Dialer{Control: policy.Control}, tls: &tls.Config{MinVersion: tls.VersionTLS12}}
+	plain := net.Dialer{Control: policy.Control}
+	d := &dialer{connect: plain.DialContext, tls: &tls.Config{MinVersion: tls.VersionTLS12}, early: newEarlyConnections()}
 	if tlsConfig != nil {
 		d.tls = tlsConfig.Clone()
 	}
 	d.tls.NextProtos = []string{"http/1.1"}
-	return &http.Transport{
+	return &transport{dialer: d, Transport: &http.Transport{
 		Proxy:                  nil,
 		DialContext:            d.dialPlain,
 		DialTLSContext:         d.dialTLS,
@@ -44,40 +51,54 @@ func newTransport(tlsConfig *tls.Config, policy egress.AddressPolicy) *http.Tran
 		MaxIdleConnsPerHost:    maxIdle, // many agents may have one host
 		IdleConnTimeout:        idleTimeout,
 		MaxResponseHeaderBytes: maxResponseHeads,
-	}
+	}}
 }
 
-// dialer connects before the deadline that the attempt put into the context.
+// close closes the connections that no request uses.
+func (t *transport) close() {
+	t.dialer.early.close()
+	t.CloseIdleConnections()
+}
+
+// dialer connects before the deadline that the attempt put into the context. It
+// returns a connection that was opened early, if there is one.
 type dialer struct {
-	net net.Dialer
-	tls *tls.Config
+	connect func(ctx context.Context, network, addr string) (net.Conn, error)
+	tls     *tls.Config
+	early   *earlyConnections
 }
 
-func (d *dialer) dialPlain(ctx context.Context, network, addr string) (net.Conn, error) {
+func (d *dialer) dialPlain(ctx context.Context, _, addr string) (net.Conn, error) {
+	return d.dial(ctx, origin{"http", addr})
+}
+
+func (d *dialer) dialTLS(ctx context.Context, _, addr string) (net.Conn, error) {
+	return d.dial(ctx, origin{"https", addr})
+}
+
+func (d *dialer) dial(ctx context.Context, at origin) (net.Conn, error) {
 	ctx, cancel := withConnectDeadline(ctx)
 	defer cancel()
-	return d.dialCounted(ctx, network, addr)
+	if conn := d.early.take(ctx, at); conn != nil {
+		return conn, nil
+	}
+	return d.open(ctx, at)
 }
 
-func (d *dialer) dialCounted(ctx context.Context, network, addr string) (net.Conn, error) {
-	conn, err := d.net.DialContext(ctx, network, addr)
+// open returns a new connection, after the TLS handshake if the scheme is https.
+func (d *dialer) open(ctx context.Context, at origin) (net.Conn, error) {
+	plain, err := d.connect(ctx, "tcp", at.addr)
 	if err != nil {
 		return nil, err
 	}
-	return &countedConn{Conn: conn}, nil
-}
-
-func (d *dialer) dialTLS(ctx context.Context, network, addr string) (net.Conn, error) {
-	ctx, cancel := withConnectDeadline(ctx)
-	defer cancel()
-	conn, err := d.dialCounted(ctx, network, addr)
-	if err != nil {
-		return nil, err
+	conn := &countedConn{Conn: plain, idle: d.early.idle, origin: at}
+	if at.scheme != "https" {
+		return conn, nil
 	}
 	cfg := d.tls
 	if cfg.ServerName == "" {
 		cfg = cfg.Clone()
-		cfg.ServerName, _, _ = net.SplitHostPort(addr) // the transport has added the port
+		cfg.ServerName, _, _ = net.SplitHostPort(at.addr)
 	}
 	secured := tls.Client(conn, cfg)
 	if err := secured.HandshakeContext(ctx); err != nil {
@@ -100,11 +121,15 @@ func withConnectDeadline(ctx context.Context) (context.Context, context.CancelFu
 	return context.WithDeadline(ctx, deadline)
 }
 
-// countedConn counts the bytes written to a connection.
+// countedConn counts the bytes written to a connection, and is counted while it is idle.
 type countedConn struct {
 	net.Conn
 	writing atomic.Int32 // writes in progress
 	written atomic.Int64 // bytes
+
+	idle   *idleCount
+	origin origin
+	state  connState // guarded by idle
 }
 
 // Write implements net.Conn.
@@ -114,6 +139,12 @@ func (c *countedConn) Write(b []byte) (int, error) {
 	n, err := c.Conn.Write(b)
 	c.written.Add(int64(n))
 	return n, err
+}
+
+// Close implements net.Conn.
+func (c *countedConn) Close() error {
+	c.idle.setState(c, connClosed)
+	return c.Conn.Close()
 }
 
 // attemptConn is the connection that one attempt uses.
@@ -126,7 +157,7 @@ type attemptConn struct {
 // made before connectBy.
 func (c *attemptConn) trace(ctx context.Context, connectBy time.Time) context.Context {
 	ctx = context.WithValue(ctx, connectByKey{}, connectBy)
-	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: c.gotConn})
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: c.gotConn, PutIdleConn: c.putIdleConn})
 }
 
 func (c *attemptConn) gotConn(info httptrace.GotConnInfo) {
@@ -136,6 +167,13 @@ func (c *attemptConn) gotConn(info httptrace.GotConnInfo) {
 	}
 	c.conn = conn.(*countedConn) // the dialer makes every connection
 	c.before = c.conn.written.Load()
+	c.conn.idle.setState(c.conn, connInUse)
+}
+
+func (c *attemptConn) putIdleConn(err error) {
+	if err == nil {
+		c.conn.idle.setState(c.conn, connIdle)
+	}
 }
 
 // sentAny reports whether any byte of the request may have left. It must be
