@@ -86,7 +86,7 @@ func newEvidence(items []lexical.EvidenceItem) (list []contract.Evidence) {
 	for _, item := range items {
 		list = append(list, contract.Evidence{
 			Kind: contract.EvidenceKind(item.Kind), Text: item.Text, Intent: item.Intent,
-			Strength: item.Strength, Missing: append([]string{}, item.Missing...),
+			Strength: item.Strength, Missing: append([]string{}, item.Missing...), RequestText: item.RequestText,
 		})
 	}
 	return list

@@ -74,6 +74,9 @@ type Evidence struct {
 	Intent   string       `json:"intent"`   // that the text speaks for
 	Strength float64      `json:"strength"` // 0..1: the share of the text, by the weight of its words, that the request contains
 	Missing  []string     `json:"missing"`  // words of the text that the request does not contain, without stop words
+	// RequestText is what the request contains instead of the text: a misspelling, a synonym or
+	// a similar word.
+	RequestText string `json:"request_text,omitzero"`
 }
 
 // EvidenceKind is the part of the registry that an Evidence comes from.

@@ -65,7 +65,7 @@ func TestRouter_ListsEvidence(t *testing.T) {
 		{"explained", understood, contract.Options{Explain: true}, everyone, all},
 		{"dry run", understood, contract.Options{DryRun: true}, everyone, nil},
 		{"dry run, explained", understood, contract.Options{DryRun: true, Explain: true}, everyone, all},
-		{"typo", "look at my pull rquest in python", contract.Options{Explain: true}, everyone, []string{"look at my pull request", "request", "look at the request of the vault"}},
+		{"typo", "look at my pull rquest in python", contract.Options{Explain: true}, everyone, []string{"request", "look at my pull request", "look at the request of the vault"}},
 		{"alias", "look at my pull request in snakes", contract.Options{Explain: true}, everyone, []string{"snakes", "look at my pull request", "look at the request of the vault"}},
 		{"alias, caller with one agent", "look at my pull request in snakes", contract.Options{Explain: true}, limited, []string{"snakes", "look at my pull request"}},
 		{"alias of a hidden agent", "look at my pull request in the safe", contract.Options{Explain: true}, limited, []string{"look at my pull request"}},

@@ -26,6 +26,7 @@ type textAnalysis struct {
 	knownWords   []int32                             // distinct, in order of appearance
 	replacements []wordReplacement                   // words of the registry that others count as
 	synonymWords []int32                             // of knownWords, those of which the text has only a synonym
+	typoWords    []int32                             // of knownWords, those that the text only misspells
 	recent       [synonyms.MaxPhraseWords]recentWord // the last words, by position
 	recentStems  [synonyms.MaxPhraseWords]uint64     // hashes of their stems
 	notFor       []int32                             // intents that an unknown word speaks against
@@ -164,7 +165,7 @@ func (r *textAnalysis) resetState() {
 	}
 	r.knownWords, r.candidates, r.textHash = r.knownWords[:0], r.candidates[:0], textHashSeed
 	r.domainWords, r.namedDomains, r.notFor, r.replacements = r.domainWords[:0], r.namedDomains[:0], r.notFor[:0], r.replacements[:0]
-	r.domainSynonyms, r.synonymWords = r.domainSynonyms[:0], r.synonymWords[:0]
+	r.domainSynonyms, r.synonymWords, r.typoWords = r.domainSynonyms[:0], r.synonymWords[:0], r.typoWords[:0]
 	r.wordCounts, r.hasLabel, r.negator = wordCounts{}, false, false
 }
 
@@ -191,17 +192,25 @@ func (r *textAnalysis) addWord(at int32) {
 	r.scratch.features.AddVector(r.tokens.Word, r.stem)
 	r.recent[at%synonyms.MaxPhraseWords] = recentWord{start: r.tokens.Start()}
 	r.recentStems[at%synonyms.MaxPhraseWords] = synonyms.HashStem(r.stem)
-	synonym := ""
+	synonym, typo := "", false
 	numeral := feature.IsNumeral(r.tokens.Word)
 	if w < 0 && domain < 0 && !numeral {
 		if against, ok := r.model.notFor[string(r.stem)]; ok {
 			r.notFor = append(r.notFor, against...)
 		} else if meant, kind := r.model.replaceWord(r.tokens.Word, r.stem); meant != "" {
-			w, domain = r.replaceBy(meant, kind)
-			if kind == EvidenceSynonym {
-				synonym = r.tokens.TextFrom(r.tokens.Start())
+			written := r.tokens.TextFrom(r.tokens.Start())
+			w, domain = r.replaceBy(wordReplacement{meant, written, kind})
+			if typo = kind == EvidenceTypo; !typo {
+				synonym = written
 			}
 		}
+	}
+	switch {
+	case w < 0 || synonym != "":
+	case !typo:
+		r.typoWords = slices.DeleteFunc(r.typoWords, func(word int32) bool { return word == w })
+	case r.wordSeen[w] != r.generation:
+		r.typoWords = append(r.typoWords, w)
 	}
 	r.noteWords(w, domain, at, synonym)
 	if w < 0 && !numeral {
@@ -223,8 +232,9 @@ func (r *textAnalysis) addPhrase(at int32) {
 			r.countUnknown(-1)
 		}
 	}
-	w, domain := r.replaceBy(meant, EvidenceSynonym)
-	r.noteWords(w, domain, at-words+1, r.tokens.TextFrom(r.recent[(at-words+1)%synonyms.MaxPhraseWords].start))
+	phrase := r.tokens.TextFrom(r.recent[(at-words+1)%synonyms.MaxPhraseWords].start)
+	w, domain := r.replaceBy(wordReplacement{meant, phrase, EvidenceSynonym})
+	r.noteWords(w, domain, at-words+1, phrase)
 }
 
 // noteWords records a word of the registry and of domain names, each -1 if it is none. The
@@ -254,14 +264,14 @@ func (r *textAnalysis) noteWords(w, domain, at int32, synonym string) {
 
 // replaceBy adds a word of the registry that words of the text count as, and returns its
 // numbers as lookUpWord does.
-func (r *textAnalysis) replaceBy(meant string, kind EvidenceKind) (w, domain int32) {
-	r.word = append(r.word[:0], meant...)
+func (r *textAnalysis) replaceBy(replacement wordReplacement) (w, domain int32) {
+	r.word = append(r.word[:0], replacement.meant...)
 	r.scratch.features.AddReplacement(r.word)
 	w, domain = r.lookUpWord()
 	r.scratch.features.AddReplacementStem(r.stem)
-	r.scratch.features.AddVector([]byte(meant), r.stem)
-	r.replacements = append(r.replacements, wordReplacement{meant, kind})
-	if kind == EvidenceTypo {
+	r.scratch.features.AddVector([]byte(replacement.meant), r.stem)
+	r.replacements = append(r.replacements, replacement)
+	if replacement.kind == EvidenceTypo {
 		r.misspelt++
 	}
 	return w, domain

@@ -148,6 +148,9 @@ type EvidenceItem struct {
 	Strength float64
 	// Missing are the content words of Text that the request does not contain.
 	Missing []string
+	// RequestText is what the request contains instead of Text, if it has a misspelling, a
+	// synonym or a similar word.
+	RequestText string
 }
 
 // ListEvidence returns up to limit texts that speak for the intents for which
@@ -165,7 +168,7 @@ func (m *Model) ListEvidence(text string, limit int, keep func(intent string) bo
 		if p.text == "" || !keep(m.intents[p.intent]) {
 			continue
 		}
-		if o := r.withoutSynonyms(p, r.measureOverlap(p)); o.content > 0 && (p.kind != patternKeyword || o.words == len(p.words)) {
+		if o := r.withoutReplaced(p, r.measureOverlap(p)); o.content > 0 && (p.kind != patternKeyword || o.words == len(p.words)) {
 			all = append(all, found{p, o.weight / p.weight})
 		}
 	}
@@ -189,15 +192,17 @@ func (m *Model) ListEvidence(text string, limit int, keep func(intent string) bo
 	return items
 }
 
-// withoutSynonyms removes the words from the overlap with a pattern of which the text has only
-// synonyms, which are evidence of their own.
-func (r *textAnalysis) withoutSynonyms(p *evidencePattern, o patternOverlap) patternOverlap {
-	for _, w := range r.synonymWords {
-		if slices.Contains(p.words, w) {
-			o.words--
-			if info := &r.model.info[w]; !info.stop {
-				o.content--
-				o.weight -= info.weight
+// withoutReplaced removes the words from the overlap with a pattern of which the text has only
+// synonyms or misspellings, which are evidence of their own.
+func (r *textAnalysis) withoutReplaced(p *evidencePattern, o patternOverlap) patternOverlap {
+	for _, list := range [][]int32{r.synonymWords, r.typoWords} {
+		for _, w := range list {
+			if slices.Contains(p.words, w) {
+				o.words--
+				if info := &r.model.info[w]; !info.stop {
+					o.content--
+					o.weight -= info.weight
+				}
 			}
 		}
 	}
@@ -250,7 +255,9 @@ func (r *textAnalysis) listReplaced(keep func(intent string) bool) (items []Evid
 		slices.Sort(intents)
 		for _, k := range slices.Compact(intents) {
 			if intent := m.intents[k]; keep(intent) {
-				items = append(items, EvidenceItem{Kind: replaced.kind, Text: text, Intent: intent, Strength: roundConfidence(strength)})
+				items = append(items, EvidenceItem{
+					Kind: replaced.kind, Text: text, Intent: intent, Strength: roundConfidence(strength), RequestText: strings.Clone(replaced.written),
+				})
 			}
 		}
 	}
@@ -264,7 +271,7 @@ const minSimilarity = 0.5
 // listSimilar returns, for each word of the text that the corpus does not contain, the most
 // similar word of each intent.
 func (r *textAnalysis) listSimilar(text string, keep func(intent string) bool) (items []EvidenceItem) {
-	unknown := r.unknownVectors(text)
+	unknown := r.unknownWords(text)
 	if len(unknown) == 0 {
 		return nil
 	}
@@ -286,8 +293,10 @@ func (r *textAnalysis) listSimilar(text string, keep func(intent string) bool) (
 				continue
 			}
 			for k := range unknown {
-				if similarity := roundConfidence(wordvectors.Cosine(&unknown[k], &v)); similarity >= minSimilarity && similarity > best[p.intent][k].Strength {
-					best[p.intent][k] = EvidenceItem{Kind: EvidenceSimilar, Text: word, Intent: r.model.intents[p.intent], Strength: similarity}
+				if similarity := roundConfidence(wordvectors.Cosine(&unknown[k].vector, &v)); similarity >= minSimilarity && similarity > best[p.intent][k].Strength {
+					best[p.intent][k] = EvidenceItem{
+						Kind: EvidenceSimilar, Text: word, Intent: r.model.intents[p.intent], Strength: similarity, RequestText: unknown[k].text,
+					}
 				}
 			}
 		}
@@ -302,9 +311,15 @@ func (r *textAnalysis) listSimilar(text string, keep func(intent string) bool) (
 	return items
 }
 
-// unknownVectors returns the vectors of the words that the corpus does not contain, without
-// common words and those that count as another word.
-func (r *textAnalysis) unknownVectors(text string) (vectors []wordvectors.Vector) {
+// unknownWord is a word of a text that the corpus does not contain.
+type unknownWord struct {
+	text   string
+	vector wordvectors.Vector
+}
+
+// unknownWords returns the words that the corpus does not contain and that have a vector,
+// without common words and those that count as another word.
+func (r *textAnalysis) unknownWords(text string) (words []unknownWord) {
 	m := r.model
 	if len(m.statistical.linear.vector.scale) == 0 {
 		return nil
@@ -321,10 +336,10 @@ func (r *textAnalysis) unknownVectors(text string) (vectors []wordvectors.Vector
 			continue
 		}
 		if v, _, ok := synonyms.Vector([]byte(word), stem); ok {
-			vectors = append(vectors, v)
+			words = append(words, unknownWord{strings.Clone(w.TextFrom(w.Start())), v})
 		}
 	}
-	return vectors
+	return words
 }
 
 func (k patternKind) evidence() EvidenceKind {
@@ -346,7 +361,7 @@ func (r *textAnalysis) missingWords(declared string) []string {
 	for w.Reset(token.SplitCamel(declared)); w.Next(); {
 		word := string(w.Word)
 		n, known := r.model.words[string(token.Stem(token.FoldNumber(w.Word)))]
-		if known && !r.model.info[n].stop && (r.wordSeen[n] != r.generation || slices.Contains(r.synonymWords, n)) && !slices.Contains(missing, word) {
+		if known && !r.model.info[n].stop && (r.wordSeen[n] != r.generation || slices.Contains(r.synonymWords, n) || slices.Contains(r.typoWords, n)) && !slices.Contains(missing, word) {
 			missing = append(missing, word)
 		}
 	}

@@ -38,8 +38,8 @@ func TestListEvidence(t *testing.T) {
 	}
 	typo := m.ListEvidence("revew the plan", 10, func(intent string) bool { return intent == "plan_review" })
 	want = []lexical.EvidenceItem{
-		{Kind: lexical.EvidenceName, Text: "plan_review", Intent: "plan_review", Strength: 1},
-		{Kind: lexical.EvidenceTypo, Text: "review", Intent: "plan_review", Strength: 0.8333},
+		{Kind: lexical.EvidenceTypo, Text: "review", Intent: "plan_review", Strength: 0.8333, RequestText: "revew"},
+		{Kind: lexical.EvidenceName, Text: "plan_review", Intent: "plan_review", Strength: 0.6131, Missing: []string{"review"}},
 	}
 	if diff := cmp.Diff(want, typo); diff != "" {
 		t.Errorf("a typo (-want +got):\n%s", diff)

@@ -15,8 +15,9 @@ type replacementIndex struct {
 
 // wordReplacement is a word of the registry that a word or phrase of a text counts as.
 type wordReplacement struct {
-	meant string
-	kind  EvidenceKind
+	meant   string
+	written string // in the text
+	kind    EvidenceKind
 }
 
 // replaceWord returns the word of the corpus that an unknown folded word with the given

@@ -156,14 +156,17 @@ func TestClassify_Phrases(t *testing.T) {
 }
 
 func TestListEvidence_Synonym(t *testing.T) {
-	m := Train(Corpus{Intents: []IntentDoc{{Name: "resend_invoice"}, {Name: "reset_password"}}})
-	items := m.ListEvidence("minha senha", 5, func(string) bool { return true })
-	for _, item := range items {
-		if item.Kind == EvidenceSynonym && item.Text == "password" && item.Intent == "reset_password" {
-			return
+	m := Train(Corpus{Intents: []IntentDoc{{Name: "refund_status"}, {Name: "reset_password"}}})
+	for _, want := range []EvidenceItem{
+		{Text: "password", Intent: "reset_password", RequestText: "Senha"},
+		{Text: "refund", Intent: "refund_status", RequestText: "my money back"},
+	} {
+		want.Kind, want.Strength = EvidenceSynonym, synonymStrength
+		items := m.ListEvidence("about "+want.RequestText, 5, func(string) bool { return true })
+		if diff := cmp.Diff([]EvidenceItem{want}, items); diff != "" {
+			t.Errorf("about %s (-want +got):\n%s", want.RequestText, diff)
 		}
 	}
-	t.Errorf("got %+v, want the synonym password of reset_password", items)
 }
 
 // Evidence does not list a keyword or name as contained if the text only has a synonym of its

@@ -206,6 +206,9 @@ func (p decisionPrinter) writeEvidence(list []contract.Evidence) {
 	for i := range list {
 		e := &list[i]
 		text := string(e.Kind) + " " + strconv.Quote(terminal.Truncate(terminal.OneLine(e.Text), maxEvidenceWidth))
+		if e.RequestText != "" {
+			text += " for " + strconv.Quote(terminal.Truncate(terminal.OneLine(e.RequestText), maxEvidenceWidth))
+		}
 		if len(e.Missing) > 0 {
 			text += ", without " + strings.Join(e.Missing, ", ")
 		}

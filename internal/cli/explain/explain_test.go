@@ -144,6 +144,7 @@ func dryRun() *contract.Response {
 		DomainOrigins: []contract.DomainOrigin{{Domain: "python", Origin: contract.DomainNamed}},
 		Evidence: []contract.Evidence{
 			{Kind: contract.EvidenceExample, Text: "review this python module", Intent: "code_review", Strength: 1},
+			{Kind: contract.EvidenceTypo, Text: "review", Intent: "code_review", Strength: 0.8333, RequestText: "revew\x1b"},
 			{Kind: contract.EvidenceKeyword, Text: "code\x1b smell", Intent: "code_review", Strength: 0.5, Missing: []string{"smell"}},
 		},
 	}, candidate("quality_agent", contract.RoleChosen, "python"), candidate("z_agent", contract.RoleStandby, "python"),
