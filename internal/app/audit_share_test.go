@@ -104,12 +104,12 @@ func TestServer_LimitsReads(t *testing.T) {
 func TestServer_SharesAuditLog(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
-	s := startTenants(t, "clients: {}\n", func(c *config.Config) { c.DataDir = dir })
+	s := startTenants(t, "clients: {}\n", smallShare, func(c *config.Config) { c.DataDir = dir })
 	misuse := s.send("flooder", plain).header.Get("X-Request-Id")
 	kept := s.send("quiet", plain).header.Get("X-Request-Id")
-	for range 8 { // 80 MB, of 29 MB for all and 7 MB for one
-		s.appendOutcomes("flooder", 1024, 10_000)
-		testkit.Eventually(t, "the log has space", func() bool { return s.core.persistence.auditLog.Usage()[quota.Owner{Tenant: "flooder"}] < 8<<20 })
+	for range 8 { // 16 MB, of 1.5 MB for one tenant
+		s.appendOutcomes("flooder", 192, 10_000)
+		testkit.Eventually(t, "the log has space", func() bool { return s.core.persistence.auditLog.Usage()[quota.Owner{Tenant: "flooder"}] < 2<<20 })
 	}
 	decision := func(tenant, id string) contract.DecisionEntry {
 		t.Helper()
@@ -156,6 +156,7 @@ func TestServer_KeepsKeyOfTrimmedAnswer(t *testing.T) {
 	guard := m.guard(t)
 	small := func(c *config.Config) {
 		guard(c)
+		smallShare(c)
 		c.DataDir, c.Store.Retention.MaxBytes = dir, "64MiB"
 	}
 	first := startOnce(ctx, t, registry, small)
@@ -179,8 +180,8 @@ func TestServer_KeepsKeyOfTrimmedAnswer(t *testing.T) {
 		}
 	}
 	for range 2 {
-		s.appendOutcomes("flooder", 1024, 10_000)
-		testkit.Eventually(t, "the log has space", func() bool { return s.core.persistence.auditLog.Usage()[quota.Owner{Tenant: "flooder"}] < 8<<20 })
+		s.appendOutcomes("flooder", 192, 10_000)
+		testkit.Eventually(t, "the log has space", func() bool { return s.core.persistence.auditLog.Usage()[quota.Owner{Tenant: "flooder"}] < 2<<20 })
 	}
 	check("after the flood")
 	stop()
@@ -198,10 +199,10 @@ func TestServer_KeepsKeyOfTrimmedAnswer(t *testing.T) {
 // Other tenants are not.
 func TestServer_KeepsFactsOfFloodingTenant(t *testing.T) {
 	t.Parallel()
-	s := startTenants(t, "clients: {}\n")
+	s := startTenants(t, "clients: {}\n", smallShare)
 	first := s.send("flooder", plain).header.Get("X-Request-Id")
 	for range 3 {
-		s.appendOutcomes("flooder", 8192, 10)
+		s.appendOutcomes("flooder", 2048, 10)
 	}
 	testkit.Eventually(t, "the flooder is rejected", func() bool {
 		return s.send("flooder", plain).code() == "quota_exceeded"

@@ -26,6 +26,9 @@ func startTenants(t *testing.T, registry string, change ...func(*config.Config))
 	}}, change...)...), m}
 }
 
+// smallShare gives each tenant little of the store, so that few writes use it up.
+func smallShare(c *config.Config) { c.Store.TenantShare = 0.05 }
+
 // send posts a request as a caller of the tenant.
 func (s *tenantServer) send(tenant, body string, header ...string) apiResponse {
 	s.t.Helper()
@@ -143,7 +146,7 @@ func TestServer_EndedRequestsFreeSpace(t *testing.T) {
 // others are kept.
 func TestServer_SharesQuotaOfIdempotencyKeys(t *testing.T) {
 	t.Parallel()
-	s := startTenants(t, "clients: {}\n", func(c *config.Config) { c.Limits.Classify.RPS = "0" })
+	s := startTenants(t, "clients: {}\n", smallShare, func(c *config.Config) { c.Limits.Classify.RPS = "0" })
 	const body = `{"content":{"prompt":"count words of this text"},"options":{"fallback":"B"}}`
 	before := s.send("quiet", body, "Idempotency-Key", "quiet-before")
 	first := s.send("flooder", body, "Idempotency-Key", "flood-0")
@@ -178,7 +181,7 @@ func TestServer_SharesQuotaOfSessions(t *testing.T) {
 		history = task.History
 		return contract.Result{Status: contract.ResultSuccess}, nil
 	})
-	s := startTenants(t, "clients:\n"+entry("counter", "count_words", "text", agent.url))
+	s := startTenants(t, "clients:\n"+entry("counter", "count_words", "text", agent.url), smallShare)
 	agent.trust(s.testServer)
 	turn := func(tenant, session, prompt string) {
 		t.Helper()
@@ -188,7 +191,7 @@ func TestServer_SharesQuotaOfSessions(t *testing.T) {
 		}
 	}
 	turn("quiet", "one", "the first turn")
-	for i := range 900 {
+	for i := range 200 {
 		turn("flooder", fmt.Sprintf("session-%d", i), strings.Repeat("long ", 380))
 	}
 	turn("quiet", "one", "the second turn")
@@ -196,7 +199,7 @@ func TestServer_SharesQuotaOfSessions(t *testing.T) {
 	if got := encode(history); !strings.Contains(got, "the first turn") || !strings.Contains(got, "the second turn") {
 		t.Errorf("history of another tenant: got %s, want both turns", got)
 	}
-	turn("flooder", "session-899", "the last session")
+	turn("flooder", "session-199", "the last session")
 	if got := encode(history); !strings.Contains(got, "long") {
 		t.Errorf("newest session of the tenant: got %s, want its turn", got)
 	}
