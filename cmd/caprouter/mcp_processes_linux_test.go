@@ -74,6 +74,7 @@ func TestServe_EndsDescendantsOfMCPServers(t *testing.T) {
 			{"removal", func(r *router, file string, kept mcpEntries) { writeEntries(r.t, file, kept) }, true},
 		} {
 			t.Run(servers.name+", "+end.name, func(t *testing.T) {
+				t.Parallel()
 				dir := t.TempDir()
 				program := filepath.Join(dir, "caprouter")
 				self, err := os.Executable()

@@ -47,11 +47,13 @@ func TestProcess_ForwardsMessages(t *testing.T) {
 
 func TestProcess_KillsGroup(t *testing.T) {
 	t.Run("closed", func(t *testing.T) {
+		t.Parallel()
 		p, pids, _ := start(t, "stubborn")
 		closeProcess(t, p)
 		waitUntilEnded(t, pids)
 	})
 	t.Run("stopped", func(t *testing.T) {
+		t.Parallel()
 		p, pids, _ := start(t, "stubborn")
 		if err := syscall.Kill(pids[0], syscall.SIGSTOP); err != nil {
 			t.Fatal(err)
@@ -60,6 +62,7 @@ func TestProcess_KillsGroup(t *testing.T) {
 		waitUntilEnded(t, pids)
 	})
 	t.Run("exited", func(t *testing.T) {
+		t.Parallel()
 		p, pids, _ := start(t, "orphan")
 		testkit.WaitClosed(t, p.Exited())
 		waitUntilEnded(t, pids)
@@ -71,6 +74,7 @@ func TestProcess_KillsGroup(t *testing.T) {
 	for _, behavior := range []string{"stubborn", "obedient"} {
 		for _, signal := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM} {
 			t.Run(behavior+", parent ended by "+signal.String(), func(t *testing.T) {
+				t.Parallel()
 				parent := exec.CommandContext(t.Context(), os.Args[0], "parent", os.Args[0], "server", behavior)
 				out, err := parent.StdoutPipe()
 				if err != nil {
