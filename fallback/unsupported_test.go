@@ -9,73 +9,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/classifier"
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/fallback"
 	"github.com/caprouter/caprouter/internal/lexical"
 )
-
-// registry declares three agents with examples.
-func registry() *capabilities.Catalogue {
-	return snapshot(
-		&contract.RegistryEntry{
-			ID: "billing_agent", Match: contract.Match{Intent: []string{"cost_analysis"}, Domains: []string{"azure", "databricks"}},
-			Examples: map[string][]string{"cost_analysis": {"why did our cloud bill go up"}},
-		},
-		&contract.RegistryEntry{
-			ID:       "quality_agent",
-			Match:    contract.Match{Intent: []string{"code_review", "databricks_review", "serverless_review"}, Domains: []string{"python", "databricks", "semaforo"}},
-			Examples: map[string][]string{"code_review": {"review my pull request", "check this function for bugs"}}, Constraints: contract.Constraints{MaxTokens: 8000},
-		},
-		&contract.RegistryEntry{
-			ID: "rag_agent", Match: contract.Match{Intent: []string{"retrieval_qa", "doc_answering"}, Domains: []string{"kb_internal", "docs"}},
-			Examples: map[string][]string{"doc_answering": {"what do the docs say about retries"}, "retrieval_qa": {"find our vacation policy"}},
-		},
-	)
-}
-
-func snapshot(agents ...*contract.RegistryEntry) *capabilities.Catalogue {
-	s := &capabilities.Catalogue{Agents: agents, Learned: agents, Routing: capabilities.DefaultRouting()}
-	for _, a := range agents {
-		s.Intents = append(s.Intents, a.Match.Intent...)
-		s.Domains = append(s.Domains, a.Match.Domains...)
-	}
-	for _, list := range []*[]string{&s.Intents, &s.Domains} {
-		slices.Sort(*list)
-		*list = slices.DeleteFunc(slices.Compact(*list), func(name string) bool { return name == contract.AnyDomain })
-	}
-	return s
-}
-
-var local = &contract.Caller{Subject: "local", AllScopes: true}
-
-func callerOf(agents ...string) *contract.Caller {
-	c := &contract.Caller{Subject: "ana"}
-	for _, a := range agents {
-		c.Scopes = append(c.Scopes, "agent:"+a)
-	}
-	return c
-}
-
-func unmet(s *capabilities.Catalogue, caller *contract.Caller, prompt, reason string, clf contract.Classification, near ...contract.Candidate) *fallback.Unmet {
-	if clf.Source == "" {
-		clf.Source = contract.SourceLexical
-	}
-	return &fallback.Unmet{
-		Catalogue: s, Lexical: lexical.Train(classifier.BuildCorpus(s)), Caller: caller, Prompt: prompt, Reason: reason,
-		Decision: &contract.Decision{Classification: clf, Candidates: near},
-	}
-}
-
-// nearMiss returns a candidate with these parts of the score.
-func nearMiss(agent string, intent, domains, constraints float64, matched string, gates ...contract.Gate) contract.Candidate {
-	return contract.Candidate{
-		AgentID: agent, Score: intent + domains + constraints, Gates: gates,
-		Parts:          contract.ScoreParts{Intent: intent, Domains: domains, Constraints: constraints},
-		MatchedDomains: strings.Fields(matched),
-	}
-}
 
 // TestUnsupported_ExplainsRefusal compares one complete answer.
 func TestUnsupported_ExplainsRefusal(t *testing.T) {
@@ -247,48 +185,6 @@ func TestUnsupported_ListsNearMisses(t *testing.T) {
 	}
 }
 
-func TestUnsupported_PicksExamples(t *testing.T) {
-	tests := []struct {
-		name   string
-		caller *contract.Caller
-		prompt string
-		near   []contract.Candidate
-		want   []string
-	}{
-		{
-			"nearest first, then one for each intent", local, "check the function", nil,
-			[]string{"check this function for bugs", "why did our cloud bill go up", "review my pull request", "find our vacation policy", "what do the docs say about retries"},
-		},
-		{
-			"nearest agent first", local, "prompt",
-			[]contract.Candidate{nearMiss("rag_agent", 0, 0.3, 0, "docs")},
-			[]string{"find our vacation policy", "what do the docs say about retries", "why did our cloud bill go up", "review my pull request"},
-		},
-		{"agents of the caller only", callerOf("billing_agent"), "check the function for bugs", nil, []string{"why did our cloud bill go up"}},
-		{"none", callerOf(), "check the function for bugs", nil, []string{}},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			got := fallback.Unsupported(unmet(registry(), tt.caller, tt.prompt, fallback.ReasonNoMatch, contract.Classification{Intent: contract.Unknown}, tt.near...))
-			if diff := cmp.Diff(tt.want, got.Examples); diff != "" {
-				t.Errorf("examples (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
-// The detail names the nearest intent, so the examples begin with one of it.
-func TestUnsupported_BeginsWithExampleOfNearestIntent(t *testing.T) {
-	for confidence, want := range map[float64]string{0.39: "what do the docs say about retries", 0.1: "why did our cloud bill go up"} {
-		got := fallback.Unsupported(unmet(registry(), local, "prompt", fallback.ReasonNoMatch, contract.Classification{
-			Intent: contract.Unknown, Alternatives: []contract.IntentScore{{Intent: "doc_answering", Confidence: confidence}},
-		}))
-		if named := strings.Contains(got.Detail, "doc_answering is the nearest"); len(got.Examples) == 0 || got.Examples[0] != want || named != (confidence > 0.3) {
-			t.Errorf("confidence %v: got %q with the examples %q, want %q first", confidence, got.Detail, got.Examples, want)
-		}
-	}
-}
-
 // The reading that was not sure enough is that of an agent of the caller, and only if an example
 // of the agent would be a remedy.
 func TestUnsupported_NearestReading(t *testing.T) {
@@ -321,35 +217,6 @@ func TestUnsupported_NearestReading(t *testing.T) {
 		if diff := cmp.Diff(tc.want, fallback.Unsupported(u).NearestReading); diff != "" {
 			t.Errorf("%s: nearest reading (-want +got):\n%s", name, diff)
 		}
-	}
-}
-
-// An example is listed only if an agent of the caller declares it itself, even if another agent
-// declares the same intent.
-func TestUnsupported_HidesExamplesOfSharedIntent(t *testing.T) {
-	s := snapshot(
-		&contract.RegistryEntry{
-			ID: "mine", Match: contract.Match{Intent: []string{"code_review"}, Domains: []string{"*", "go"}},
-			Examples: map[string][]string{"code_review": {"review my code"}},
-		},
-		&contract.RegistryEntry{
-			ID: "theirs", Match: contract.Match{Intent: []string{"code_review"}, Domains: []string{"secret"}},
-			Examples: map[string][]string{"code_review": {"review the secret code"}},
-		},
-	)
-	got := fallback.Unsupported(unmet(s, callerOf("mine"), "review the secret code", fallback.ReasonNoMatch, contract.Classification{Intent: "code_review"},
-		nearMiss("theirs", 0.5, 0, 0, ""), nearMiss("mine", 0.5, 0, 0, "")))
-	want := &contract.Unsupported{
-		Reason:          "no_match",
-		Detail:          "the request names no subject that is served here: name one of go",
-		Needed:          contract.Needed{Score: 0.65, Confidence: 0.5},
-		Nearest:         []contract.NearestMiss{{AgentID: "mine", Score: 0.5, MissingScore: 0.15, Gates: []contract.Gate{}}},
-		AcceptedIntents: []string{"code_review"},
-		AcceptedDomains: []string{"go"},
-		Examples:        []string{"review my code"},
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("answer (-want +got):\n%s", diff)
 	}
 }
 
