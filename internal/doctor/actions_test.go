@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 
@@ -149,5 +150,40 @@ func TestProbeActions_SkipsServersOfSharedStore(t *testing.T) {
 	f := ProbeActions(t.Context(), cfg, app.Options{LookupEnv: noEnv})
 	if f.Level != LevelOK || !strings.Contains(f.Detail, "the servers have the actions of 1 agent") || !strings.Contains(f.Detail, "writer") {
 		t.Errorf("got %+v, want ok for one agent, and the name of the other", f)
+	}
+}
+
+func TestProbeActions(t *testing.T) {
+	const agent = "  weather_agent: {match: {intent: [forecast], domains: [weather]}, endpoint: {protocol: mcp, action: %s}}\n"
+	const servers = `{"plugins":[{"id":"weather","endpoint":"http://127.0.0.1:1/","actions":[{"name":"query"}]}]}`
+	for _, tt := range []struct {
+		name, action, file string
+		level, detail      string
+	}{
+		{"known action", "weather.query", servers, LevelOK, "the servers have the actions of 1 agent"},
+		{"misspelt tool", "weather.qurey", servers, LevelWarn, "no server has the action weather.qurey of agent weather_agent, did you mean weather.query?"},
+		{"server without the capability", "weather.query}, mcp_capabilities: ['gis:read'], health: {interval_s: 0", servers, LevelWarn, "agent weather_agent declares no capability that the server of its action weather.query provides"},
+		{"unknown server", "storage.read", servers, LevelWarn, "no server has the action storage.read of agent weather_agent"},
+		{"server that cannot be reached", "weather.query", `{"servers":[{"id":"weather","url":"http://127.0.0.1:1/"}]}`, LevelWarn, `server "weather" is not connected, so that its tools are not known`},
+		{"no servers", "weather.query", "", LevelSkip, "no MCP servers"},
+		{"no agent", "", servers, LevelSkip, "no agent is a tool"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			registry := modelRegistry
+			if tt.action != "" {
+				registry += fmt.Sprintf(agent, tt.action)
+			}
+			cfg := diagnosable(t, registry)
+			t.Chdir(t.TempDir())
+			if tt.file != "" {
+				if err := os.WriteFile(config.DefaultMCPFile, []byte(tt.file), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got := ProbeActions(t.Context(), cfg, app.Options{LookupEnv: noEnv})
+			if got.Check != "mcp actions" || got.Level != tt.level || !strings.Contains(got.Detail, tt.detail) {
+				t.Errorf("got %+v, want %s with detail %q", got, tt.level, tt.detail)
+			}
+		})
 	}
 }
