@@ -1,29 +1,15 @@
 package replay_test
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
-	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/classifier"
 	"github.com/caprouter/caprouter/contract"
-	"github.com/caprouter/caprouter/dispatch"
-	"github.com/caprouter/caprouter/internal/audit"
-	"github.com/caprouter/caprouter/internal/auth/keyring"
 	"github.com/caprouter/caprouter/internal/replay"
-	"github.com/caprouter/caprouter/internal/store"
-	"github.com/caprouter/caprouter/internal/testkit/teststore"
-	"github.com/caprouter/caprouter/matcher"
-	"github.com/caprouter/caprouter/router"
 )
 
 const (
@@ -39,146 +25,6 @@ const (
     endpoint: {protocol: http, url: "http://127.0.0.1:1/"}`
 	inForce = "clients:" + reviewer + biller + "\nfallback: {policy: B}\n"
 )
-
-func parseRegistry(t testing.TB, text string) *capabilities.Snapshot {
-	t.Helper()
-	s, err := capabilities.Parse("registry.yaml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
-// recorder records decisions in a real store.
-type recorder struct {
-	t      *testing.T
-	router *router.Router
-	model  *contract.Classification // nil = the lexical classifier
-	live   map[string]contract.AgentState
-}
-
-func newRecorder(t *testing.T, registry string) *recorder {
-	t.Helper()
-	dir, s := t.TempDir(), teststore.Open(t)
-	stored, err := s.Log(t.Context(), audit.LogConfig(0))
-	if err != nil {
-		t.Fatal(err)
-	}
-	signer, err := keyring.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	log, err := audit.Open(t.Context(), audit.Config{
-		Log: stored, Keys: teststore.Keys(), Signer: signer, HeadFile: filepath.Join(dir, audit.HeadFile),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = log.Close(context.WithoutCancel(t.Context())) })
-	r := &recorder{t: t, live: map[string]contract.AgentState{}}
-	sessions, err := s.Bucket(t.Context(), store.BucketConfig{Name: "SESSIONS", MaxAge: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.router, err = router.New(router.Config{Storage: router.Storage{AuditLog: log, Sessions: sessions}}, r, r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.load(registry)
-	return r
-}
-
-func (r *recorder) load(registry string) {
-	r.router.SetView(router.NewView(parseRegistry(r.t, registry), r))
-}
-
-func (r *recorder) Classify(_ context.Context, in classifier.Input) contract.Classification {
-	if r.model != nil {
-		return *r.model
-	}
-	return classifier.ClassifyLexically(&in)
-}
-
-func (r *recorder) SetAgents(agents []*contract.RegistryEntry) matcher.Live {
-	live := make(matcher.Live, len(agents))
-	for i, a := range agents {
-		live[i] = &matcher.LiveState{}
-		live[i].SetState(r.live[a.ID])
-	}
-	return live
-}
-
-func (*recorder) Prepare(context.Context, dispatch.Call) dispatch.Token { return dispatch.Token{} }
-
-func (*recorder) CancelTask(dispatch.Call) {}
-
-func (*recorder) Send(context.Context, dispatch.Call) dispatch.Outcome {
-	return dispatch.Outcome{Err: &contract.TaskError{Code: contract.TaskAgentUnavailable, Detail: "no agent runs"}}
-}
-
-// route records a decision.
-func (r *recorder) route(prompt string, caller *contract.Caller, change ...func(*contract.Request)) *contract.Response {
-	r.t.Helper()
-	req := &contract.Request{Content: contract.Content{Prompt: prompt}}
-	for _, f := range change {
-		f(req)
-	}
-	resp, err := r.router.Handle(r.t.Context(), req, caller)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	return resp
-}
-
-func (r *recorder) replay(registry string, change ...func(*replay.Config)) *replay.Report {
-	r.t.Helper()
-	cfg := replay.Config{Candidate: parseRegistry(r.t, registry), Reader: newOperator()}
-	for _, f := range change {
-		f(&cfg)
-	}
-	report, err := replay.Run(r.t.Context(), cfg, func(ctx context.Context, q contract.DecisionQuery) (*contract.DecisionPage, error) {
-		return r.router.History().Decisions(ctx, q, cfg.Reader)
-	})
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	return report
-}
-
-func newOperator() *contract.Caller {
-	return &contract.Caller{Subject: "operator", AllScopes: true, AllAgents: true}
-}
-
-func newMember(tenant, subject string, scopes ...string) *contract.Caller {
-	return &contract.Caller{Subject: subject, Tenant: tenant, Scopes: scopes, AllAgents: len(scopes) == 0}
-}
-
-// formatReport returns a line for each change: what, before, after.
-func formatReport(r *replay.Report) string {
-	show := func(o replay.Outcome) string {
-		text := o.Outcome + " " + o.Intent + " " + strings.Join(o.Agents, "+")
-		if o.Fallback != nil {
-			text += *o.Fallback
-		}
-		return text
-	}
-	var b strings.Builder
-	for _, c := range r.Changes {
-		fmt.Fprintf(&b, "%s: %s: %s -> %s\n", c.Prompt, strings.Join(c.What, " "), show(c.Before), show(c.After))
-	}
-	fmt.Fprintf(&b, "replayed %d, same %d, changed %d", r.Replayed, r.Same, r.Changed)
-	for _, n := range r.NotReplayable {
-		fmt.Fprintf(&b, ", %s %d", n.Reason, n.Count)
-	}
-	return b.String()
-}
-
-func checkReport(t *testing.T, what string, got *replay.Report, want ...string) {
-	t.Helper()
-	if diff := cmp.Diff(strings.Join(want, "\n"), formatReport(got)); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", what, diff)
-	}
-}
 
 func TestRun_ListsRequestsThatGoElsewhere(t *testing.T) {
 	r := newRecorder(t, inForce)
@@ -362,56 +208,6 @@ func TestRun_ShowsOnlyDecisionsOfTenant(t *testing.T) {
 	checkReport(t, "another tenant", r.replay(without, readAs(newMember("west", "eve"))), "replayed 0, same 0, changed 0")
 }
 
-func TestRun_IsBounded(t *testing.T) {
-	r := newRecorder(t, inForce)
-	for range 5 {
-		r.route("settle this invoice", newOperator())
-	}
-	bounded := func(cursor string) func(*replay.Config) {
-		return func(cfg *replay.Config) { cfg.Limit, cfg.Cursor = 3, cursor }
-	}
-	first := r.replay(inForce, bounded(""))
-	if first.Replayed != 3 || first.NextCursor == "" {
-		t.Fatalf("got %+v, want three decisions and a cursor", first)
-	}
-	if rest := r.replay(inForce, bounded(first.NextCursor)); rest.Replayed != 2 || rest.NextCursor != "" {
-		t.Errorf("got %+v, want the other two decisions and no cursor", rest)
-	}
-	if exact := r.replay(inForce, func(cfg *replay.Config) { cfg.Limit = 5 }); exact.Replayed != 5 || exact.NextCursor != "" {
-		t.Errorf("got %+v, want all decisions and no cursor", exact)
-	}
-	if later := r.replay(inForce, func(cfg *replay.Config) { cfg.Since = time.Now().Add(time.Hour) }); later.Replayed != 0 {
-		t.Errorf("got %+v, want no decision", later)
-	}
-
-	ctx, cancel := context.WithCancel(t.Context())
-	done := 0
-	cfg := replay.Config{Candidate: parseRegistry(t, inForce), Reader: newOperator(), Progress: func(n, _ int) {
-		if done = n; n == 2 {
-			cancel()
-		}
-	}}
-	_, err := replay.Run(ctx, cfg, func(ctx context.Context, q contract.DecisionQuery) (*contract.DecisionPage, error) {
-		return r.router.History().Decisions(ctx, q, newOperator())
-	})
-	if !errors.Is(err, context.Canceled) || done != 2 {
-		t.Errorf("got %v after %d decisions, want the error of the context after 2", err, done)
-	}
-}
-
-// A log without a record that the reader may see also ends the replay.
-func TestRun_BoundsReads(t *testing.T) {
-	reads := 0
-	report, err := replay.Run(t.Context(), replay.Config{Candidate: parseRegistry(t, inForce), Reader: newOperator(), Limit: 200},
-		func(context.Context, contract.DecisionQuery) (*contract.DecisionPage, error) {
-			reads++
-			return &contract.DecisionPage{NextCursor: fmt.Sprint(reads)}, nil
-		})
-	if err != nil || reads > 30 || report.NextCursor == "" {
-		t.Errorf("got %+v, %v after %d reads, want a cursor after about 20", report, err, reads)
-	}
-}
-
 // A candidate registry that guesses a label does not reveal that a model recorded it.
 func TestRun_RevealsNoHiddenLabel(t *testing.T) {
 	r := newRecorder(t, inForce)
@@ -424,42 +220,5 @@ func TestRun_RevealsNoHiddenLabel(t *testing.T) {
 	checkReport(t, "the caller", r.replay(guess, func(cfg *replay.Config) { cfg.Reader = ana }), "replayed 1, same 1, changed 0")
 	if got := r.replay(guess); got.Changed != 1 {
 		t.Errorf("got %s for the operator, want that the intent is known", formatReport(got))
-	}
-}
-
-func TestRun_LimitsReport(t *testing.T) {
-	page := &contract.DecisionPage{NextCursor: "end"}
-	for range 1100 {
-		page.Decisions = append(page.Decisions, contract.DecisionEntry{
-			RequestID: "r", Status: contract.StatusCompleted, Prompt: strings.Repeat("é ", 5000),
-			Decision: &contract.Decision{Chosen: []string{"biller"}, Classification: contract.Classification{Intent: "pay_bill", Source: contract.SourceCache}},
-		})
-	}
-	read := func(_ context.Context, q contract.DecisionQuery) (*contract.DecisionPage, error) {
-		if q.Cursor != "" {
-			return &contract.DecisionPage{NextCursor: q.Cursor}, nil
-		}
-		return page, nil
-	}
-	for _, tt := range []struct {
-		answerByDefault bool
-		policy          string
-	}{{true, "A"}, {false, "B"}} {
-		report, err := replay.Run(t.Context(), replay.Config{
-			Candidate: parseRegistry(t, "clients:"+reviewer), Reader: newOperator(), Limit: replay.MaxLimit, AnswerByDefault: tt.answerByDefault,
-		}, read)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if report.Changed != 1100 || len(report.Changes) != 1000 {
-			t.Errorf("got %d changes, %d of them listed, want 1100 and 1000", report.Changed, len(report.Changes))
-		}
-		first := report.Changes[0]
-		if n := utf8.RuneCountInString(first.Prompt); n != 200 || !strings.HasSuffix(first.Prompt, "é…") && !strings.HasSuffix(first.Prompt, " …") {
-			t.Errorf("got a prompt of %d characters, %q, want 200 and a mark", n, first.Prompt)
-		}
-		if got := first.After.Fallback; got == nil || *got != tt.policy {
-			t.Errorf("got fallback %v of a registry that leaves the choice, want %s", got, tt.policy)
-		}
 	}
 }
