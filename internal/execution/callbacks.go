@@ -14,14 +14,6 @@ import (
 	"github.com/caprouter/caprouter/internal/store"
 )
 
-// ResultStore stores results that agents post to their callback URL.
-type ResultStore interface {
-	// StoreResult stores the result of a task. The first result wins, and storing
-	// the same one again succeeds. Errors are those of internal/requests,
-	// store.ErrNotFound if the request is unknown, or a *contract.Error.
-	StoreResult(ctx context.Context, grant contract.TaskGrant, result *contract.Result) error
-}
-
 // Callbacks accepts the pending results and the progress that agents post while
 // they work on a task. It is safe for concurrent use.
 type Callbacks struct {
@@ -124,59 +116,92 @@ func (c *Callbacks) AcceptProgress(ctx context.Context, grant contract.TaskGrant
 	return callbackError(c.cfg.Peers.ForwardProgress(ctx, grant, progress))
 }
 
-// awaitCallback waits for the result of a task that the agent has accepted with
-// 202. The permit is released meanwhile, because waiting costs little.
-func (p *partExecution) awaitCallback(ctx context.Context, task *pendingTask, agent *contract.RegistryEntry) dispatch.Outcome {
-	if out, ok := p.run.Recorder.AwaitingCallback(ctx, task.id); ok {
-		if out.Err != nil { // no result is awaited
-			p.cancelTask(task.id, agent)
+// Refresh reads the record of a request that this process executes, because another
+// process may have changed it: results that were stored there complete their tasks. If
+// the request has ended there, or another process has taken it over, its execution
+// stops; only in the first case do its agents get a cancel.
+func (c *Callbacks) Refresh(ctx context.Context, requestID string) { _, _ = c.refresh(ctx, requestID) }
+
+// refresh is Refresh. It returns the record, nil if this process does not execute the
+// request any more.
+func (c *Callbacks) refresh(ctx context.Context, requestID string) (*requests.Record, error) {
+	executing := c.cfg.InFlight.Lookup(requestID)
+	if executing == nil {
+		return nil, nil //nolint:nilnil // that is no error
+	}
+	rec, err := c.cfg.Requests.Get(ctx, requestID)
+	switch {
+	case err != nil: // not stored, or the next poll reads it
+		return nil, err
+	case rec.Owner == c.cfg.Owner:
+		for i := range rec.Tasks {
+			if task := &rec.Tasks[i]; task.Result != nil {
+				c.complete(task.ID, task.Result)
+			}
 		}
-		return out
+		return rec, nil
+	case rec.State.Terminal():
+		executing.Cancel(inflight.ErrCancelled)
+	default:
+		executing.Cancel(dispatch.ErrHandedOver)
 	}
-	p.run.Permit.Release()
-	defer p.run.Permit.Acquire(ctx)
-	if p.executor.callbacks.await(ctx, task) {
-		return dispatch.Outcome{Result: task.completedWith()}
-	}
-	return missingResult(ctx, agent)
+	return nil, nil //nolint:nilnil // as above
 }
 
-// cancelTask asks the agent to abandon a task that it has accepted.
-func (p *partExecution) cancelTask(taskID string, agent *contract.RegistryEntry) {
-	p.executor.dispatcher.CancelTask(dispatch.Call{Agent: agent, Caller: p.run.Request.Caller, Task: contract.Task{
-		TaskID: taskID, RequestID: p.run.Request.RequestID, TraceID: p.run.Request.TraceID,
-	}})
+// complete wakes the execution that waits for the result, if there is one.
+func (c *Callbacks) complete(taskID string, result *contract.Result) {
+	if task, _ := c.pending.lookup(taskID); task != nil {
+		_ = task.complete(result, requests.ResultHash(result)) // the record has decided that it counts
+	}
 }
 
-// logFailure logs the outcome of a task whose result was to arrive later, unless there is a result.
-// The targets log the tasks that fail on the connection.
-func (p *partExecution) logFailure(ctx context.Context, taskID, agentID string, out *dispatch.Outcome) {
-	if out.Err == nil {
+// StoreRequest stores the synchronous request of a task that this process executes,
+// because its result has arrived at another one.
+func (c *Callbacks) StoreRequest(ctx context.Context, taskID string) {
+	task, _ := c.pending.lookup(taskID)
+	if task == nil {
 		return
 	}
-	level := slog.LevelWarn
-	if out.Err.Code == contract.TaskWasCancelled {
-		level = slog.LevelDebug
+	if recorder, ok := task.run.Recorder.(*PromotingTaskRecorder); ok {
+		_ = recorder.StoreNow(ctx) // the cause is logged
 	}
-	p.executor.callbacks.cfg.Logger.Log(ctx, level, "task not done", "agent", agentID, "task_id", taskID,
-		"trace_id", p.run.Request.TraceID, "attempts", out.Attempts, "code", out.Err.Code, "detail", out.Err.Detail)
 }
 
-// missingResult is the outcome of a task that was accepted, and whose result did
-// not arrive in time.
-func missingResult(ctx context.Context, agent *contract.RegistryEntry) dispatch.Outcome {
-	uncertain := !agent.Endpoint.Idempotent
-	switch {
-	case errors.Is(context.Cause(ctx), dispatch.ErrHandedOver):
-		return dispatch.Outcome{Pending: true}
-	case errors.Is(ctx.Err(), context.Canceled):
-		return dispatch.Outcome{MayHaveExecuted: uncertain, Err: &contract.TaskError{Code: contract.TaskWasCancelled, Detail: "the caller disconnected"}}
-	case uncertain:
-		return dispatch.Outcome{MayHaveExecuted: true, Err: &contract.TaskError{
-			Code: contract.TaskOutcomeUnknown, Detail: agent.ID + " accepted the task and sent no result by the deadline: it may have done it",
-		}}
+// EmitProgress emits the progress of a task to the readers of its events, and reports
+// whether this process executes the task.
+func (c *Callbacks) EmitProgress(grant contract.TaskGrant, progress *contract.Progress) bool {
+	task, _ := c.pending.lookup(grant.TaskID)
+	if task == nil || task.agentID != grant.AgentID {
+		return false
 	}
-	return dispatch.Outcome{Err: &contract.TaskError{
-		Code: contract.TaskDeadlineExceeded, Detail: agent.ID + " accepted the task and sent no result by the deadline",
-	}}
+	report := task.report
+	task.run.Emit(&contract.Event{Type: contract.EventTaskProgress, Progress: progress, Task: &report})
+	return true
+}
+
+// storeElsewhere stores a result of a task that this process does not execute.
+func (c *Callbacks) storeElsewhere(ctx context.Context, grant contract.TaskGrant, result *contract.Result) error {
+	err := c.cfg.Results.StoreResult(ctx, grant, result)
+	if errors.Is(err, store.ErrNotFound) {
+		if err = c.cfg.Peers.AwaitRecord(ctx, grant); err == nil {
+			err = c.cfg.Results.StoreResult(ctx, grant, result)
+		}
+	}
+	if err == nil {
+		c.cfg.Peers.Announce(grant.RequestID)
+	}
+	return err
+}
+
+// readTask returns a stored task of a request that this process executes. It returns nil
+// if another process does by now, or the request has ended.
+func (c *Callbacks) readTask(ctx context.Context, requestID, taskID string) (*requests.Task, error) {
+	rec, err := c.refresh(ctx, requestID)
+	switch {
+	case errors.Is(err, store.ErrNotFound): // erased
+		return nil, nil //nolint:nilnil // that is no error
+	case err != nil || rec == nil:
+		return nil, err
+	}
+	return rec.FindTask(taskID), nil
 }

@@ -2,26 +2,18 @@ package execution
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/dispatch"
 	"github.com/caprouter/caprouter/dispatch/pulltarget"
 	"github.com/caprouter/caprouter/internal/requests"
-	"github.com/caprouter/caprouter/internal/store"
 )
 
 // pullsTasks reports whether the router cannot reach the agent, which pulls its tasks.
 // All instances of an agent have the same protocol.
 func pullsTasks(agent *contract.RegistryEntry) bool {
 	return agent.Endpoint.Protocol == contract.ProtocolPull
-}
-
-// newCall returns the call of the agent with a task of the part, which standbys can take
-// over.
-func (p *partExecution) newCall(agent *contract.RegistryEntry, task *contract.Task, standbys int) dispatch.Call {
-	return dispatch.Call{Agent: agent, Caller: p.run.Request.Caller, Task: *task, Standbys: standbys}
 }
 
 // awaitPulled offers a stored task to its agent and waits for the result. The permit is
@@ -64,17 +56,4 @@ func (p *partExecution) awaitPulled(ctx context.Context, pending *pendingTask, a
 // again. A caller that waits, or a standby that can take over, gets the failure at once.
 func (p *partExecution) mayWaitForReturn(standbys int) bool {
 	return p.run.MaxSends > 0 && standbys == 0
-}
-
-// readTask returns a stored task of a request that this process executes. It returns nil
-// if another process does by now, or the request has ended.
-func (c *Callbacks) readTask(ctx context.Context, requestID, taskID string) (*requests.Task, error) {
-	rec, err := c.refresh(ctx, requestID)
-	switch {
-	case errors.Is(err, store.ErrNotFound): // erased
-		return nil, nil //nolint:nilnil // that is no error
-	case err != nil || rec == nil:
-		return nil, err
-	}
-	return rec.FindTask(taskID), nil
 }

@@ -3,7 +3,6 @@ package execution
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/dispatch"
@@ -28,13 +27,6 @@ type TaskRecorder interface {
 	// Finished records the outcome of a task and returns the one that counts: the
 	// first, which may be a result that arrived by callback.
 	Finished(ctx context.Context, taskID string, out dispatch.Outcome) dispatch.Outcome
-}
-
-func storedTask(part int, agent *contract.RegistryEntry, task *contract.Task, now time.Time) requests.Task {
-	return requests.Task{
-		ID: task.TaskID, AgentID: agent.ID, Part: part, SentAt: now.UTC(),
-		Attempts: task.Attempt, Idempotent: agent.Endpoint.Idempotent,
-	}
 }
 
 // MemoryRecorder is the TaskRecorder of requests of a router without a store: their tasks
