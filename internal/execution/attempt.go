@@ -114,26 +114,26 @@ func (p *partExecution) attemptAgent(
 	pending := p.executor.callbacks.pending.add(p.newReport(agent, &task), p.run)
 	defer p.executor.callbacks.pending.remove(pending)
 	var sent, outdated, awaited bool
-	out := p.executor.dispatcher.Send(ctx, dispatch.Call{
-		Agent: agent, Caller: p.run.Request.Caller, Task: task, Token: prepared.token, Divided: p.part.Subtask != plan.WholeRequest, Standbys: standbys, MaskText: p.run.Request.Masking.MaskText,
-		Recheck: func() string {
-			reason, changed := p.recheckAgent(agent)
-			outdated = outdated || changed
-			return reason
-		},
-		BeforeSend: func(ctx context.Context) error {
-			err := record(ctx, agent, &task, standbys)
-			sent = err == nil
-			return err
-		},
-		AwaitResult: func(ctx context.Context) dispatch.Outcome {
-			awaited = true
-			if pullsTasks(agent) {
-				return p.awaitPulled(ctx, pending, agent, standbys, p.executor.now())
-			}
-			return p.awaitCallback(ctx, pending, agent)
-		},
-	})
+	call := p.newCall(agent, &task, standbys)
+	call.Token, call.Divided, call.MaskText = prepared.token, p.part.Subtask != plan.WholeRequest, p.run.Request.Masking.MaskText
+	call.Recheck = func() string {
+		reason, changed := p.recheckAgent(agent)
+		outdated = outdated || changed
+		return reason
+	}
+	call.BeforeSend = func(ctx context.Context) error {
+		err := record(ctx, agent, &task, standbys)
+		sent = err == nil
+		return err
+	}
+	call.AwaitResult = func(ctx context.Context) dispatch.Outcome {
+		awaited = true
+		if pullsTasks(agent) {
+			return p.awaitPulled(ctx, pending, agent, standbys, p.executor.now())
+		}
+		return p.awaitCallback(ctx, pending, agent)
+	}
+	out := p.executor.dispatcher.Send(ctx, call)
 	if sent && !out.Pending {
 		out = p.run.Recorder.Finished(ctx, task.TaskID, out)
 		if awaited {

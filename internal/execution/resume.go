@@ -70,9 +70,7 @@ func (p *partExecution) resumeRun(ctx context.Context, task *requests.Task) (end
 		if !hasResumableRun(agent) {
 			return p.finishStored(ctx, task, unknownOutcome(task))
 		}
-		again := p.newTask(ctx, agent)
-		again.TaskID, again.Attempt = task.ID, task.Attempts+1
-		attempt := p.attemptAgent(ctx, agent, preparedTask{task: again}, 0, p.recordResent)
+		attempt := p.sendAgain(ctx, agent, task)
 		switch {
 		case attempt.sent:
 			return attempt.ended
@@ -92,9 +90,7 @@ func (p *partExecution) resendTask(ctx context.Context, task *requests.Task) (en
 			p.excluded = append(p.excluded, task.AgentID)
 			return p.finishStored(ctx, task, dispatch.Outcome{Err: refusal})
 		}
-		again := p.newTask(ctx, agent)
-		again.TaskID, again.Attempt = task.ID, task.Attempts+1
-		attempt := p.attemptAgent(ctx, agent, preparedTask{task: again}, 0, p.recordResent)
+		attempt := p.sendAgain(ctx, agent, task)
 		if attempt.ended {
 			return true
 		}
@@ -105,6 +101,13 @@ func (p *partExecution) resendTask(ctx context.Context, task *requests.Task) (en
 			return true // the deadline passed or the process stops; the record still has the task
 		}
 	}
+}
+
+// sendAgain makes one attempt to send the task again, under the same id.
+func (p *partExecution) sendAgain(ctx context.Context, agent *contract.RegistryEntry, task *requests.Task) attemptResult {
+	again := p.newTask(ctx, agent)
+	again.TaskID, again.Attempt = task.ID, task.Attempts+1
+	return p.attemptAgent(ctx, agent, preparedTask{task: again}, 0, p.recordResent)
 }
 
 // recordResent records that a task is sent again.
@@ -122,9 +125,8 @@ func (p *partExecution) resumeWaiting(ctx context.Context, task *requests.Task, 
 	if agent == nil {
 		agent = &contract.RegistryEntry{ID: task.AgentID}
 	}
-	pending := p.executor.callbacks.pending.add(contract.TaskReport{
-		TaskID: task.ID, AgentID: task.AgentID, SubtaskTitle: p.part.Title, Status: contract.TaskRunning, Attempts: task.Attempts,
-	}, p.run)
+	report := p.newReport(agent, &contract.Task{TaskID: task.ID, Attempt: task.Attempts})
+	pending := p.executor.callbacks.pending.add(report, p.run)
 	defer p.executor.callbacks.pending.remove(pending)
 	var out dispatch.Outcome
 	if task.Pull != nil {

@@ -27,9 +27,7 @@ func (p *partExecution) prepareTask(ctx context.Context) {
 		return
 	}
 	task := p.newTask(ctx, agent)
-	token := p.executor.dispatcher.Prepare(ctx, dispatch.Call{
-		Agent: agent, Caller: p.run.Request.Caller, Task: task, Standbys: len(p.part.Agents) - 1,
-	})
+	token := p.executor.dispatcher.Prepare(ctx, p.newCall(agent, &task, len(p.part.Agents)-1))
 	p.prepared = preparedTask{agent, task, token}
 }
 
