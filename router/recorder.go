@@ -130,10 +130,7 @@ func (s *syncOutcomeRecorder) finish(ctx context.Context, resp *contract.Respons
 // decision is on record. Without an outcome, it would count as interrupted, and its
 // tasks as possibly executed.
 func (s *syncOutcomeRecorder) recordNotSent() {
-	outcomes := make([]plan.Outcome, len(s.plan.Parts))
-	for i := range s.plan.Parts {
-		outcomes[i] = s.router.executor.NotSent(&s.plan.Parts[i], contract.TaskAgentUnavailable, "the router could not record that the task is sent")
-	}
+	outcomes := s.router.executor.NoneSent(s.plan, contract.TaskAgentUnavailable, "the router could not record that the task is sent")
 	resp := s.plan.Response(s.run.Request.Request)
 	s.plan.Aggregate(resp, outcomes)
 	s.router.journal.RecordLater(history.EncodeResponse(s.run.Subject(), resp))

@@ -140,11 +140,7 @@ func (r *Router) executePlan(ctx context.Context, run *requestRun, p *plan.Plan)
 		run.emitDecision(&p.Decision)
 		return exec.Execute(ctx), nil
 	case !run.async && errors.Is(ctx.Err(), context.DeadlineExceeded):
-		outcomes := make([]plan.Outcome, len(p.Parts))
-		for i := range p.Parts {
-			outcomes[i] = r.executor.NotSent(&p.Parts[i], contract.TaskDeadlineExceeded, "the deadline passed before the decision was recorded")
-		}
-		return outcomes, nil
+		return r.executor.NoneSent(p, contract.TaskDeadlineExceeded, "the deadline passed before the decision was recorded"), nil
 	}
 	return nil, err
 }

@@ -194,6 +194,15 @@ func (e *Executor) NotSent(part *plan.Part, code contract.TaskCode, detail strin
 	}}
 }
 
+// NoneSent returns the outcomes of a plan of which no part was sent to any agent.
+func (e *Executor) NoneSent(p *plan.Plan, code contract.TaskCode, detail string) []plan.Outcome {
+	outcomes := make([]plan.Outcome, len(p.Parts))
+	for i := range p.Parts {
+		outcomes[i] = e.NotSent(&p.Parts[i], code, detail)
+	}
+	return outcomes
+}
+
 // StopTasks asks the agents of a stored request to abandon the tasks that have not
 // ended. It is for a request that this process does not execute.
 func (e *Executor) StopTasks(rec *requests.Record, fleet *capabilities.Fleet) {
