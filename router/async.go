@@ -8,12 +8,8 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/asyncrun"
 	"github.com/caprouter/caprouter/internal/decisionlog"
-	"github.com/caprouter/caprouter/internal/execution"
-	"github.com/caprouter/caprouter/internal/history"
 	"github.com/caprouter/caprouter/internal/llm"
 	"github.com/caprouter/caprouter/internal/requests"
-	"github.com/caprouter/caprouter/internal/store"
-	"github.com/caprouter/caprouter/router/plan"
 )
 
 // Submit stores a request durably, and then routes it in the background.
@@ -85,69 +81,3 @@ func (p asyncPipeline) ExplainMissingSummary(resp *contract.Response) {
 		resp.Data.DegradedReason = llm.OutcomeCancelled
 	}
 }
-
-// Resume resumes the stored requests that no live process executes, and records that the
-// other ones of the previous process were interrupted. New requests may be routed
-// meanwhile. If the store rejects a write, it retries until ctx ends.
-func (r *Router) Resume(ctx context.Context) error { return r.async.ResumeAll(ctx) }
-
-// TriggerTakeOver is to be called after other processes that share the store may have ended:
-// TakeOver then looks for their requests. It does not wait.
-func (r *Router) TriggerTakeOver() { r.async.TriggerTakeOver() }
-
-// TakeOver resumes the stored requests of other processes that end, until ctx ends.
-func (r *Router) TakeOver(ctx context.Context) error { return r.async.TakeOver(ctx) }
-
-// CloseReplica records an outcome for each synchronous request that a dead replica did not
-// complete, and returns their number. See history.Journal.
-func (r *Router) CloseReplica(ctx context.Context, log history.ChainCloser, replica string) (int, error) {
-	return r.journal.CloseReplica(ctx, log, replica, func(ctx context.Context, requestID string) (bool, error) {
-		_, err := r.cfg.Storage.Requests.Get(ctx, requestID)
-		if errors.Is(err, store.ErrNotFound) {
-			return false, nil
-		}
-		return err == nil, err
-	})
-}
-
-// FollowPeers acts on the messages of the other processes that share the store, until
-// ctx ends.
-func (r *Router) FollowPeers(ctx context.Context) error {
-	return r.peers.Follow(ctx, r.callbacks, r.inflight)
-}
-
-// Close is the graceful shutdown of asynchronous requests: tasks that were sent are
-// awaited until ctx ends, and all else is resumed after the next start. It also waits for
-// the responses that are recorded in the background.
-func (r *Router) Close(ctx context.Context) {
-	r.async.Close(ctx)
-	if err := r.journal.Close(ctx); err != nil {
-		r.cfg.Logger.WarnContext(ctx, "some responses may not be in the audit log", "error", err)
-	}
-}
-
-// OpenRequests returns how many asynchronous requests have not ended.
-func (r *Router) OpenRequests() int { return r.async.CountOpen() }
-
-// PulledTask implements pulltarget.TaskSource: any process with the store can give a task
-// to its agent, so the request is restored from its record. The registry in force decides
-// if the agent may get it.
-func (r *Router) PulledTask(rec *requests.Record, task *requests.Task) (pulled contract.Task, reason string) {
-	restored := plan.Restore(rec)
-	if task.Part >= len(restored.Parts) {
-		return pulled, "the request has no such task"
-	}
-	part := &restored.Parts[task.Part]
-	run := asyncPipeline{r}.restoreRun(rec)
-	agent, refusal := (&sendCheck{run, restored, r.cfg.IsRevoked}).Eligible(part, task.AgentID)
-	switch {
-	case agent == nil:
-		return pulled, refusal.Detail
-	case agent.Endpoint.Protocol != contract.ProtocolPull:
-		return pulled, task.AgentID + " does not pull its tasks any more"
-	}
-	return execution.PulledTask(run.Request, part, agent), ""
-}
-
-// Callbacks accepts what agents post while they work on a task.
-func (r *Router) Callbacks() *execution.Callbacks { return r.callbacks }

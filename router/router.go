@@ -67,3 +67,9 @@ func (r *Router) runPipeline(ctx context.Context, run *requestRun) (*contract.Re
 	}
 	return r.concludeRun(ctx, run, p, resp, outcomes)
 }
+
+// Callbacks accepts what agents post while they work on a task.
+func (r *Router) Callbacks() *execution.Callbacks { return r.callbacks }
+
+// History returns the service through which callers access stored requests.
+func (r *Router) History() *history.Service { return r.history }

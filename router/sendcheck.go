@@ -1,13 +1,9 @@
 package router
 
 import (
-	"context"
-	"errors"
-
 	"github.com/caprouter/caprouter/contract"
-	"github.com/caprouter/caprouter/internal/inflight"
+	"github.com/caprouter/caprouter/internal/execution"
 	"github.com/caprouter/caprouter/internal/requests"
-	"github.com/caprouter/caprouter/internal/store"
 	"github.com/caprouter/caprouter/router/plan"
 )
 
@@ -47,16 +43,22 @@ func (s *sendCheck) Eligible(part *plan.Part, agentID string) (*contract.Registr
 // Changed implements execution.Registry.
 func (s *sendCheck) Changed() <-chan struct{} { return s.run.current.changed() }
 
-const keyRevoked = "the key of the caller's token was revoked"
-
-// StopRevoked ends the requests in flight whose caller's key is revoked. A stored request
-// whose end cannot be recorded now is left to the next call: if only its context ended, it
-// would stay open, and no process would resume it.
-func (r *Router) StopRevoked(ctx context.Context) {
-	for _, request := range r.inflight.OfCallers(r.cfg.IsRevoked) {
-		_, err := r.async.CancelStored(ctx, request.ID(), keyRevoked)
-		if errors.Is(err, store.ErrNotFound) || errors.Is(err, requests.ErrEnded) {
-			request.Cancel(inflight.ErrCancelled)
-		}
+// PulledTask implements pulltarget.TaskSource: any process with the store can give a task
+// to its agent, so the request is restored from its record. The registry in force decides
+// if the agent may get it.
+func (r *Router) PulledTask(rec *requests.Record, task *requests.Task) (pulled contract.Task, reason string) {
+	restored := plan.Restore(rec)
+	if task.Part >= len(restored.Parts) {
+		return pulled, "the request has no such task"
 	}
+	part := &restored.Parts[task.Part]
+	run := asyncPipeline{r}.restoreRun(rec)
+	agent, refusal := (&sendCheck{run, restored, r.cfg.IsRevoked}).Eligible(part, task.AgentID)
+	switch {
+	case agent == nil:
+		return pulled, refusal.Detail
+	case agent.Endpoint.Protocol != contract.ProtocolPull:
+		return pulled, task.AgentID + " does not pull its tasks any more"
+	}
+	return execution.PulledTask(run.Request, part, agent), ""
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/classifier"
 	"github.com/caprouter/caprouter/contract"
-	"github.com/caprouter/caprouter/internal/history"
 	"github.com/caprouter/caprouter/internal/lexical"
 	"github.com/caprouter/caprouter/internal/visibility"
 	"github.com/caprouter/caprouter/matcher"
@@ -78,9 +77,6 @@ func (r *Router) SetView(v *View) { r.view.set(v) }
 
 // View returns the current view, nil before the first SetView.
 func (r *Router) View() *View { return r.view.Load() }
-
-// History returns the service through which callers access stored requests.
-func (r *Router) History() *history.Service { return r.history }
 
 // currentView is the view that new requests get.
 type currentView struct {
