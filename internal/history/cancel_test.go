@@ -34,10 +34,10 @@ func TestService_CancelsRequestInFlight(t *testing.T) {
 }
 
 func TestService_CancelsStoredRequest(t *testing.T) {
-	f := newFixture(t, withBook(t))
+	f := newFixture(t, withStore(t))
 	rec := &requests.Record{ID: newID(t), Caller: *alice, State: requests.StateAccepted, CreatedAt: time.Now(), Deadline: time.Now().Add(time.Hour)}
 	rec.Request.RequestID = rec.ID
-	if err := f.book.Create(t.Context(), rec); err != nil {
+	if err := f.requests.Create(t.Context(), rec); err != nil {
 		t.Fatal(err)
 	}
 	f.canceller.response = &contract.Response{RequestID: rec.ID, Status: contract.StatusCancelled}

@@ -3,7 +3,7 @@
 // the audit log for the pipeline. Service returns stored requests to their
 // callers, through the visibility filter, and cancels or erases them.
 //
-//	service := history.New(history.Config{Log: log, Book: book, InFlight: table, …})
+//	service := history.New(history.Config{Log: log, Recording: journal, Requests: store, …})
 //	resp, err := service.Request(ctx, id, caller)
 //
 // Each fact has one owner, and a lookup asks them in this order: the record of an

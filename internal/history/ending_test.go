@@ -13,13 +13,13 @@ import (
 
 // A request that was just cancelled can be erased although its agents are still being stopped.
 func TestService_EraseAwaitsEnd(t *testing.T) {
-	f := newFixture(t, withBook(t))
+	f := newFixture(t, withStore(t))
 	rec := &requests.Record{ID: newID(t), Caller: *alice, State: requests.StateAccepted, CreatedAt: time.Now(), Deadline: time.Now().Add(time.Hour)}
 	rec.Request.RequestID = rec.ID
-	if err := f.book.Create(t.Context(), rec); err != nil {
+	if err := f.requests.Create(t.Context(), rec); err != nil {
 		t.Fatal(err)
 	}
-	_, err := f.book.Update(t.Context(), rec.ID, func(r *requests.Record) error {
+	_, err := f.requests.Update(t.Context(), rec.ID, func(r *requests.Record) error {
 		return r.End(contract.StatusCancelled, &contract.Response{RequestID: rec.ID, Status: contract.StatusCancelled}, time.Now())
 	})
 	if err != nil {
@@ -28,7 +28,7 @@ func TestService_EraseAwaitsEnd(t *testing.T) {
 	f.runs.endings = 2
 	erased := make(chan error, 1)
 	go func() { erased <- f.Erase(t.Context(), rec.ID, alice) }()
-	if err := f.book.RemoveOpen(t.Context(), rec.ID); err != nil {
+	if err := f.requests.RemoveOpen(t.Context(), rec.ID); err != nil {
 		t.Fatal(err)
 	}
 	if err := testkit.Receive(t, erased); err != nil || f.runs.endings > 0 {

@@ -33,10 +33,10 @@ func (e *goneEvents) Follow(_ context.Context, id string, after uint64, fn func(
 
 func TestService_EmitsStateInsteadOfLostEvents(t *testing.T) {
 	stream := &goneEvents{}
-	f := newFixture(t, withBook(t), func(f *fixture) { f.events = stream })
+	f := newFixture(t, withStore(t), func(f *fixture) { f.events = stream })
 	rec := &requests.Record{ID: newID(t), Caller: *alice, State: requests.StateAccepted, CreatedAt: time.Now(), Deadline: time.Now().Add(time.Hour)}
 	rec.Request.RequestID = rec.ID
-	if err := f.book.Create(t.Context(), rec); err != nil {
+	if err := f.requests.Create(t.Context(), rec); err != nil {
 		t.Fatal(err)
 	}
 	ended := f.record(t, alice)

@@ -88,7 +88,7 @@ type fixture struct {
 	*history.Service
 	log       fakeLog
 	journal   *history.Journal
-	book      *requests.Store
+	requests  *requests.Store
 	inflight  *inflight.Table
 	tickets   fakeTickets
 	runs      fakeRuns
@@ -109,7 +109,7 @@ func (*fakePeers) Cancel(string) {}
 
 func newFixture(t *testing.T, options ...func(*fixture)) *fixture {
 	t.Helper()
-	f := &fixture{book: requests.Disabled(), inflight: inflight.NewTable(), events: history.NoEvents{}}
+	f := &fixture{requests: requests.Disabled(), inflight: inflight.NewTable(), events: history.NoEvents{}}
 	logger := slog.New(slog.DiscardHandler)
 	f.feedback = feedback.NewStore(store.NoBucket{}, quota.Unlimited(), logger)
 	for _, o := range options {
@@ -117,7 +117,7 @@ func newFixture(t *testing.T, options ...func(*fixture)) *fixture {
 	}
 	f.journal = history.NewJournal(&f.log, "", false, logger, time.Now)
 	f.Service = history.New(history.Config{
-		Log: &f.log, Recording: f.journal, Requests: f.book, InFlight: f.inflight, Events: f.events,
+		Log: &f.log, Recording: f.journal, Requests: f.requests, InFlight: f.inflight, Events: f.events,
 		Sessions: session.NewStore(store.NoBucket{}, quota.Unlimited(), logger), Questions: session.NewQuestions(store.NoBucket{}, quota.Unlimited(), logger),
 		Tickets: &f.tickets, Runs: &f.runs, Feedback: f.feedback, Canceller: &f.canceller, Logger: logger, Now: time.Now,
 		Peers:      &f.peers,
@@ -131,14 +131,14 @@ func newFixture(t *testing.T, options ...func(*fixture)) *fixture {
 	return f
 }
 
-// withBook stores asynchronous requests in a real store.
-func withBook(t *testing.T) func(*fixture) {
+// withStore stores asynchronous requests in a real store.
+func withStore(t *testing.T) func(*fixture) {
 	return func(f *fixture) {
 		b, err := teststore.Open(t).Bucket(t.Context(), store.BucketConfig{Name: "REQUESTS"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		f.book = requests.NewStore(b, quota.Unlimited())
+		f.requests = requests.NewStore(b, quota.Unlimited())
 	}
 }
 

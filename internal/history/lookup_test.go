@@ -47,7 +47,7 @@ func TestService_ReturnsVisibleRequests(t *testing.T) {
 // An unknown id costs one search, and a short one if the record of an asynchronous
 // request of that age would still be stored. A young id is looked up twice.
 func TestService_BoundsSearchForUnknownRequest(t *testing.T) {
-	with, without := newFixture(t, withBook(t)), newFixture(t)
+	with, without := newFixture(t, withStore(t)), newFixture(t)
 	for _, tt := range []struct {
 		name            string
 		fixture         *fixture
