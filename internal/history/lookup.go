@@ -140,9 +140,9 @@ func (s *Service) lookupAudit(ctx context.Context, found *storedRequest, window 
 	return nil
 }
 
-// FindFirst returns the state of a request that reserved an idempotency key, and a
+// ReplayState returns the state of a request whose idempotency key was sent again, and a
 // function that returns its response.
-func (s *Service) FindFirst(ctx context.Context, id string) (idempotency.State, func() (*contract.Response, error), error) {
+func (s *Service) ReplayState(ctx context.Context, id string) (idempotency.State, func() (*contract.Response, error), error) {
 	found, err := s.lookup(ctx, id, anyAge)
 	if err != nil {
 		return 0, nil, err

@@ -63,9 +63,9 @@ const (
 
 // Requests finds the request that reserved a key.
 type Requests interface {
-	// FindFirst returns the state of the request, and a function that loads its
+	// ReplayState returns the state of the request, and a function that loads its
 	// response. The error wraps store.ErrNotFound if nothing is stored about it.
-	FindFirst(ctx context.Context, requestID string) (State, func() (*contract.Response, error), error)
+	ReplayState(ctx context.Context, requestID string) (State, func() (*contract.Response, error), error)
 	// Resume continues an orphaned request.
 	Resume(ctx context.Context, requestID string) error
 }
@@ -239,7 +239,7 @@ func (k *Keys) create(ctx context.Context, owner quota.Owner, r Reservation, val
 // replay returns the response of the first request with the key. The error wraps
 // store.ErrNotFound if nothing is stored about that request.
 func (k *Keys) replay(ctx context.Context, first *keyRecord) (*contract.Response, error) {
-	state, response, err := k.requests.FindFirst(ctx, first.RequestID)
+	state, response, err := k.requests.ReplayState(ctx, first.RequestID)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return nil, err

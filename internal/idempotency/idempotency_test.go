@@ -29,7 +29,7 @@ type fakeRequests struct {
 	resumed []string
 }
 
-func (f *fakeRequests) FindFirst(_ context.Context, requestID string) (idempotency.State, func() (*contract.Response, error), error) {
+func (f *fakeRequests) ReplayState(_ context.Context, requestID string) (idempotency.State, func() (*contract.Response, error), error) {
 	return f.state, func() (*contract.Response, error) { return &contract.Response{RequestID: requestID}, nil }, f.err
 }
 

@@ -12,8 +12,8 @@ import (
 // response of a run has only its id.
 type keyedRuns struct{ store *runStore }
 
-// FindFirst implements idempotency.Requests.
-func (k keyedRuns) FindFirst(ctx context.Context, id string) (idempotency.State, func() (*contract.Response, error), error) {
+// ReplayState implements idempotency.Requests.
+func (k keyedRuns) ReplayState(ctx context.Context, id string) (idempotency.State, func() (*contract.Response, error), error) {
 	if _, err := k.store.get(ctx, id); err != nil {
 		return 0, nil, err
 	}
