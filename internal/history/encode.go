@@ -43,9 +43,9 @@ func (r *EncodedResponse) JSON(resp *contract.Response) []byte {
 
 // EncodeResponse returns the record of a response, which must not be changed any more.
 func EncodeResponse(s Subject, resp *contract.Response) EncodedResponse {
-	rec := audit.Record{Kind: audit.KindOutcome, Tenant: s.Caller.Tenant, Subject: s.Caller.Subject, Issuer: s.Caller.Issuer}
+	rec := newRecord(audit.KindOutcome, s.Caller)
 	if resp.Decision != nil {
-		rec = newRecord(audit.KindOutcome, s.Caller, resp.Decision)
+		addDecision(&rec, resp.Decision)
 	}
 	rec.Agents = addTaskAgents(rec.Agents, resp.Tasks)
 	rec.RequestID, rec.TraceID, rec.Status = resp.RequestID, resp.TraceID, resp.Status
@@ -69,18 +69,19 @@ func EncodeResponse(s Subject, resp *contract.Response) EncodedResponse {
 	return encoded
 }
 
-// newRecord returns the part of a record that remains when its content is erased.
-// It contains no text of the caller.
-func newRecord(kind audit.Kind, caller *contract.Caller, d *contract.Decision) audit.Record {
-	rec := audit.Record{
-		Kind: kind, Tenant: caller.Tenant, Subject: caller.Subject, Issuer: caller.Issuer,
-		DecisionID: d.DecisionID, RegistryVersion: d.RegistryVersion,
-		Intent: d.Classification.Intent, Domains: d.Classification.Domains, Agents: d.Chosen,
-	}
+// newRecord returns a record about an act of the caller.
+func newRecord(kind audit.Kind, caller *contract.Caller) audit.Record {
+	return audit.Record{Kind: kind, Tenant: caller.Tenant, Subject: caller.Subject, Issuer: caller.Issuer}
+}
+
+// addDecision adds the facts of a decision to its record. They remain when the content is
+// erased, so they contain no text of the caller.
+func addDecision(rec *audit.Record, d *contract.Decision) {
+	rec.DecisionID, rec.RegistryVersion, rec.Agents = d.DecisionID, d.RegistryVersion, d.Chosen
+	rec.Intent, rec.Domains = d.Classification.Intent, d.Classification.Domains
 	if d.FallbackUsed != nil {
 		rec.FallbackUsed = *d.FallbackUsed
 	}
-	return rec
 }
 
 // typicalSize is the usual size of an encoded content, in bytes.

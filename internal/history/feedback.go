@@ -10,7 +10,6 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/audit"
 	"github.com/caprouter/caprouter/internal/feedback"
-	"github.com/caprouter/caprouter/internal/resilience"
 	"github.com/caprouter/caprouter/internal/visibility"
 )
 
@@ -32,14 +31,9 @@ func (j *Journal) RecordFeedback(ctx context.Context, requestID, traceID string,
 	if f.ExpectedNone {
 		note += " " + noteExpectedNone
 	}
-	rec := audit.Record{
-		Kind: audit.KindFeedback, RequestID: requestID, TraceID: traceID, Note: note, Agents: f.ExpectedAgents,
-		Tenant: caller.Tenant, Subject: caller.Subject, Issuer: caller.Issuer,
-	}
-	if j.appendRecord(ctx, rec, resilience.RetryConfig{}) != nil {
-		return &contract.Error{Code: contract.CodeAuditUnavailable, Message: "the feedback cannot be recorded; try again"}
-	}
-	return nil
+	rec := newRecord(audit.KindFeedback, caller)
+	rec.RequestID, rec.TraceID, rec.Note, rec.Agents = requestID, traceID, note, f.ExpectedAgents
+	return j.appendOnce(ctx, rec, "the feedback cannot be recorded; try again")
 }
 
 // AddFeedback stores the verdict of the caller on the decision about a request, instead of an

@@ -70,7 +70,8 @@ func DecidedBy(decision *audit.Record) string {
 // meanwhile while the record is being written, unless that fails at once. An error is for the
 // caller, the log has its cause.
 func (j *Journal) RecordDecision(ctx context.Context, s Subject, req *contract.Request, d *contract.Decision, meanwhile func()) error {
-	rec := newRecord(audit.KindDecision, s.Caller, d)
+	rec := newRecord(audit.KindDecision, s.Caller)
+	addDecision(&rec, d)
 	rec.RequestID, rec.TraceID, rec.Status = req.RequestID, req.TraceID, contract.StatusRunning
 	rec.Content, _ = encodeContent(Content{Prompt: s.Prompt, Owner: j.owner}, "decision", d, responsejson.AppendDecision)
 	rec.At = j.now().UTC()
@@ -157,6 +158,14 @@ func (j *Journal) appendRecord(ctx context.Context, rec audit.Record, retry resi
 		return nil
 	}
 	return j.reportFailure(ctx, &rec, err)
+}
+
+// appendOnce is appendRecord without a retry. Its error for the caller has the message.
+func (j *Journal) appendOnce(ctx context.Context, rec audit.Record, message string) error {
+	if j.appendRecord(ctx, rec, resilience.RetryConfig{}) != nil {
+		return &contract.Error{Code: contract.CodeAuditUnavailable, Message: message}
+	}
+	return nil
 }
 
 // reportFailure logs why a record is not written, and returns the error for the caller, nil

@@ -7,7 +7,6 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/audit"
 	"github.com/caprouter/caprouter/internal/redact"
-	"github.com/caprouter/caprouter/internal/resilience"
 )
 
 // RunEvent is an event of an orchestration that leads to a call, prevents it, or ends the
@@ -34,20 +33,15 @@ type runContent struct {
 // RecordRunEvent writes the event. Its texts are masked. An error is for the caller, the
 // log has its cause.
 func (j *Journal) RecordRunEvent(ctx context.Context, ev *RunEvent, masking *redact.Masking) error {
-	rec := audit.Record{
-		Kind: audit.KindRun, RequestID: ev.RunID, TraceID: ev.TraceID, Tenant: ev.Caller.Tenant, Subject: ev.Caller.Subject,
-		Issuer: ev.Caller.Issuer, Action: ev.Event.Action, Status: ev.Status,
-		Note:    strings.TrimSpace(ev.Event.Event + " " + ev.Event.Rule),
-		Content: encodeJSON(runContent{Step: ev.Event.StepID, Detail: masking.MaskText(ev.Event.Detail), By: ev.Event.By}),
-	}
+	rec := newRecord(audit.KindRun, ev.Caller)
+	rec.RequestID, rec.TraceID, rec.Action, rec.Status = ev.RunID, ev.TraceID, ev.Event.Action, ev.Status
+	rec.Note = strings.TrimSpace(ev.Event.Event + " " + ev.Event.Rule)
+	rec.Content = encodeJSON(runContent{Step: ev.Event.StepID, Detail: masking.MaskText(ev.Event.Detail), By: ev.Event.By})
 	if ev.RequestID != "" {
 		rec.RequestID, rec.OrchestrationID = ev.RequestID, ev.RunID
 	}
 	if ev.Agent != "" {
 		rec.Agents = []string{ev.Agent}
 	}
-	if j.appendRecord(ctx, rec, resilience.RetryConfig{}) != nil {
-		return &contract.Error{Code: contract.CodeAuditUnavailable, Message: "the event of the orchestration cannot be recorded"}
-	}
-	return nil
+	return j.appendOnce(ctx, rec, "the event of the orchestration cannot be recorded")
 }

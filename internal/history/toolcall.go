@@ -7,7 +7,6 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/audit"
 	"github.com/caprouter/caprouter/internal/redact"
-	"github.com/caprouter/caprouter/internal/resilience"
 )
 
 // ToolCall is a call of a tool. If Status is running, it has not ended.
@@ -34,10 +33,9 @@ type toolCallContent struct {
 // RecordToolCall writes the call. Its contents are masked. An error is for the caller, the
 // log has its cause.
 func (j *Journal) RecordToolCall(ctx context.Context, call *ToolCall, masking *redact.Masking) error {
-	rec := audit.Record{
-		Kind: audit.KindToolCall, RequestID: call.RequestID, OrchestrationID: call.OrchestrationID, TraceID: call.TraceID, Tenant: call.Caller.Tenant,
-		Subject: call.Caller.Subject, Issuer: call.Caller.Issuer, Action: call.Action, Status: call.Status,
-	}
+	rec := newRecord(audit.KindToolCall, call.Caller)
+	rec.RequestID, rec.OrchestrationID, rec.TraceID = call.RequestID, call.OrchestrationID, call.TraceID
+	rec.Action, rec.Status = call.Action, call.Status
 	if call.Agent != "" {
 		rec.Agents = []string{call.Agent}
 	}
@@ -45,10 +43,7 @@ func (j *Journal) RecordToolCall(ctx context.Context, call *ToolCall, masking *r
 	if len(rec.Content) > audit.MaxContentSize {
 		rec.Content, rec.Note = nil, "the input and the result were too long to be kept"
 	}
-	if j.appendRecord(ctx, rec, resilience.RetryConfig{}) != nil {
-		return &contract.Error{Code: contract.CodeAuditUnavailable, Message: "the call of the tool cannot be recorded"}
-	}
-	return nil
+	return j.appendOnce(ctx, rec, "the call of the tool cannot be recorded")
 }
 
 // maskToolCall returns the contents of the call with personal data and secrets masked.
