@@ -12,7 +12,6 @@ import (
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/audit"
-	"github.com/caprouter/caprouter/internal/events"
 	"github.com/caprouter/caprouter/internal/inflight"
 	"github.com/caprouter/caprouter/internal/requests"
 	"github.com/caprouter/caprouter/internal/session"
@@ -22,16 +21,16 @@ import (
 
 // AuditLog is the audit log. *audit.Log and NoLog implement it.
 type AuditLog interface {
-	Log
+	Finder
+	Reader
 	Lister
+	Erase(ctx context.Context, requestID string, by *contract.Caller, life time.Duration) (int, error)
 }
 
-// Log gives access to the records of requests.
-type Log interface {
+// Finder finds the records of one request.
+type Finder interface {
 	Find(ctx context.Context, requestID string) (audit.RequestRecords, error)
 	FindWithin(ctx context.Context, requestID string, life time.Duration) (audit.RequestRecords, error)
-	Read(ctx context.Context, q audit.Query) (audit.Page, error)
-	Erase(ctx context.Context, requestID string, by *contract.Caller, life time.Duration) (int, error)
 }
 
 // Recording writes the log, and knows the responses that are being written. *Journal implements it.
@@ -241,37 +240,3 @@ func errNoSuchRequest() error {
 func errNotOwner(operation string) error {
 	return &contract.Error{Code: contract.CodeForbidden, Message: "only the sender of the request, or an administrator, may " + operation + " it"}
 }
-
-// NoRuns are the orchestrations of a router without any.
-type NoRuns struct{}
-
-// CancelRuns cancels none.
-func (NoRuns) CancelRuns(context.Context, string, string) (bool, error) { return false, nil }
-
-// EndedRuns returns none.
-func (NoRuns) EndedRuns(context.Context, string) (EndedRuns, error) { return EndedRuns{}, nil }
-
-// DeleteRun does nothing.
-func (NoRuns) DeleteRun(context.Context, string) error { return nil }
-
-// NoEvents is the event log of a router that stores no events.
-type NoEvents struct{}
-
-// Read returns events.ErrGone.
-func (NoEvents) Read(context.Context, string, uint64, func(uint64, *contract.Event) error) error {
-	return events.ErrGone
-}
-
-// Follow returns without an event.
-func (NoEvents) Follow(context.Context, string, uint64, func(uint64, *contract.Event) error) error {
-	return nil
-}
-
-// Position returns 0.
-func (NoEvents) Position(context.Context) (uint64, error) { return 0, nil }
-
-// Enqueue discards the event.
-func (NoEvents) Enqueue(*contract.Event) {}
-
-// Delete does nothing.
-func (NoEvents) Delete(context.Context, string) error { return nil }

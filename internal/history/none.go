@@ -6,6 +6,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/audit"
+	"github.com/caprouter/caprouter/internal/events"
 	"github.com/caprouter/caprouter/internal/store"
 )
 
@@ -52,3 +53,37 @@ func (NoLog) Erase(context.Context, string, *contract.Caller, time.Duration) (in
 
 // Unfinished returns nothing.
 func (NoLog) Unfinished(context.Context) ([]audit.Record, error) { return nil, nil }
+
+// NoRuns are the orchestrations of a router without any.
+type NoRuns struct{}
+
+// CancelRuns cancels none.
+func (NoRuns) CancelRuns(context.Context, string, string) (bool, error) { return false, nil }
+
+// EndedRuns returns none.
+func (NoRuns) EndedRuns(context.Context, string) (EndedRuns, error) { return EndedRuns{}, nil }
+
+// DeleteRun does nothing.
+func (NoRuns) DeleteRun(context.Context, string) error { return nil }
+
+// NoEvents is the event log of a router that stores no events.
+type NoEvents struct{}
+
+// Read returns events.ErrGone.
+func (NoEvents) Read(context.Context, string, uint64, func(uint64, *contract.Event) error) error {
+	return events.ErrGone
+}
+
+// Follow returns without an event.
+func (NoEvents) Follow(context.Context, string, uint64, func(uint64, *contract.Event) error) error {
+	return nil
+}
+
+// Position returns 0.
+func (NoEvents) Position(context.Context) (uint64, error) { return 0, nil }
+
+// Enqueue discards the event.
+func (NoEvents) Enqueue(*contract.Event) {}
+
+// Delete does nothing.
+func (NoEvents) Delete(context.Context, string) error { return nil }
