@@ -6,15 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/audit"
 	"github.com/caprouter/caprouter/internal/auth"
-	"github.com/caprouter/caprouter/internal/auth/keyring"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/egress"
 	"github.com/caprouter/caprouter/internal/httpserver"
@@ -125,42 +122,6 @@ func (a *accessControl) reloadKeys(ctx context.Context, c *core, now time.Time) 
 	if last := a.lastError.Swap(&err); last == nil || (*last).Error() != err.Error() {
 		c.log.ErrorContext(ctx, "keys cannot be reloaded, the last valid ones stay in use", "error", err)
 	}
-}
-
-// describeKeyChange returns "added ID; revoked ID, ID; removed ID", without the parts that are
-// empty, or "" if the keys only grew older.
-func describeKeyChange(before, after []keyring.Info) string {
-	find := func(list []keyring.Info, id string) *keyring.Info {
-		if i := slices.IndexFunc(list, func(k keyring.Info) bool { return k.ID == id }); i >= 0 {
-			return &list[i]
-		}
-		return nil
-	}
-	var added, revoked, removed []string
-	for i := range after {
-		known := find(before, after[i].ID)
-		if known == nil {
-			added = append(added, after[i].ID)
-		}
-		if after[i].State == keyring.StateRevoked && (known == nil || known.State != keyring.StateRevoked) {
-			revoked = append(revoked, after[i].ID)
-		}
-	}
-	for i := range before {
-		if find(after, before[i].ID) == nil {
-			removed = append(removed, before[i].ID)
-		}
-	}
-	var parts []string
-	for _, part := range []struct {
-		verb string
-		ids  []string
-	}{{"added", added}, {"revoked", revoked}, {"removed", removed}} {
-		if len(part.ids) > 0 {
-			parts = append(parts, part.verb+" "+strings.Join(part.ids, ", "))
-		}
-	}
-	return strings.Join(parts, "; ")
 }
 
 // warnOfRevokedKeys logs revoked keys that are valid again: a file was restored, or the

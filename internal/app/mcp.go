@@ -7,25 +7,18 @@ import (
 	"time"
 
 	"github.com/caprouter/caprouter/contract"
-	"github.com/caprouter/caprouter/dispatch"
 	"github.com/caprouter/caprouter/dispatch/mcptarget"
-	"github.com/caprouter/caprouter/dispatch/orchestratortarget"
 	"github.com/caprouter/caprouter/gateway"
 	"github.com/caprouter/caprouter/gateway/mcpclient"
 	"github.com/caprouter/caprouter/gateway/pins"
-	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/egress"
 	"github.com/caprouter/caprouter/internal/history"
 	"github.com/caprouter/caprouter/internal/httpserver"
 	"github.com/caprouter/caprouter/internal/mcphost"
 	"github.com/caprouter/caprouter/internal/mcpserver"
-	"github.com/caprouter/caprouter/internal/orchestrations"
 	"github.com/caprouter/caprouter/internal/redact"
 	"github.com/caprouter/caprouter/internal/resilience"
 	"github.com/caprouter/caprouter/internal/rest"
-	"github.com/caprouter/caprouter/orchestrator"
-	"github.com/caprouter/caprouter/orchestrator/policy"
-	"github.com/caprouter/caprouter/prompts"
 	"github.com/caprouter/caprouter/router"
 )
 
@@ -84,39 +77,6 @@ func newMCPAPIs(c *core, version string) []httpserver.API {
 	return apis
 }
 
-// openRuns creates the service of orchestrations. It starts no run.
-func openRuns(ctx context.Context, c *core, opts *Options, redactor *redact.Redactor) (*orchestrations.Service, error) {
-	cfg, p := &c.cfg.Orchestrator, c.persistence
-	rules, err := policy.Default()
-	if cfg.PolicyFile != "" {
-		rules, err = policy.Load(cfg.PolicyFile)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("orchestrator.policy_file: %w", err)
-	}
-	models, err := openRunModels(c, opts, redactor)
-	if err != nil {
-		return nil, err
-	}
-	metrics := c.telemetry.Metrics()
-	service, err := orchestrations.New(ctx, orchestrations.Config{
-		Bucket: p.buckets.runs, Quota: p.quotas.runs, Owner: p.owner, IsLive: p.members.IsLive, Messages: p.store,
-		IdempotencyKeys: p.buckets.idempotencyKeys, IdempotencyQuota: p.quotas.idempotencyKeys,
-		Servers: c.mcp, Tools: c.mcp, Journal: newToolJournal(c), Contents: p.auditLog, Redactor: redactor, Enforcer: rules,
-		Models:     models,
-		Planner:    contract.RunModel{Kind: cfg.Planner.Kind, Endpoint: cfg.Planner.Endpoint, Model: c.cfg.LLM.RunModelName(cfg.Planner.Kind, cfg.Planner.Model), PromptVersion: prompts.PlannerVersion},
-		Verifier:   contract.RunModel{Kind: cfg.Verifier.Kind, Endpoint: cfg.Verifier.Endpoint, Model: c.cfg.LLM.RunModelName(cfg.Verifier.Kind, cfg.Verifier.Model), PromptVersion: prompts.VerifierVersion},
-		Budgets:    orchestrator.Budgets{Steps: cfg.Budgets.Steps, Replans: cfg.Budgets.Replans, Retries: cfg.Budgets.Retries},
-		Timeout:    time.Duration(cfg.Budgets.TimeoutMS) * time.Millisecond,
-		GateTTL:    time.Duration(cfg.GateTTLS) * time.Second,
-		BlockGates: cfg.OnGate == config.GateBlock, SelfApproval: cfg.ApproveOwn || c.cfg.Auth.Mode == config.AuthNone, Meter: metrics, Logger: c.log,
-	})
-	if err == nil {
-		metrics.ObserveOpenRuns(service.CountOpen)
-	}
-	return service, err
-}
-
 // newToolJournal returns the journal of calls of tools and of what leads to them.
 func newToolJournal(c *core) *history.Journal {
 	owner := ""
@@ -141,43 +101,6 @@ func (i taskInvoker) InvokeForTask(ctx context.Context, call *mcptarget.Call) (*
 		Action: call.Action, Caller: call.Caller, RequestID: call.Task.RequestID, TraceID: call.Task.TraceID,
 		Agent: call.Agent.ID, Restricted: len(call.Agent.MCPCapabilities) > 0,
 	})
-}
-
-// goalRunner pursues the goals of tasks of agents.
-type goalRunner struct{ core *core }
-
-// RunForTask implements orchestratortarget.Runner. The run has the id of the task, so that a
-// task that is sent again finds its run.
-func (g goalRunner) RunForTask(ctx context.Context, goal *contract.Goal, call dispatch.Call) (*contract.Orchestration, error) {
-	if g.core.runs == nil {
-		return nil, &contract.Error{Code: contract.CodeToolUnavailable, Message: "goals are pursued by a running router only: use --url"}
-	}
-	return g.core.runs.Complete(ctx, orchestrations.Submission{
-		Goal: goal, Caller: call.Caller, ID: call.Task.TaskID, TraceID: call.Task.TraceID,
-		Agent: call.Agent.ID, RequestID: call.Task.RequestID, Restricted: len(call.Agent.MCPCapabilities) > 0,
-		MustResume: call.MustResume(),
-	}, func(gate *contract.ApprovalGate) {
-		grant := contract.TaskGrant{AgentID: call.Agent.ID, RequestID: call.Task.RequestID, TaskID: call.Task.TaskID}
-		g.core.router.Callbacks().EmitProgress(grant, orchestratortarget.NewGateProgress(call.Task.TaskID, gate))
-	})
-}
-
-// requestRuns are the orchestrations of requests. It implements history.RequestRuns.
-type requestRuns struct{ core *core }
-
-// CancelRuns implements history.RequestRuns.
-func (r requestRuns) CancelRuns(ctx context.Context, requestID, by string) (bool, error) {
-	return r.core.runs.Eraser().CancelRuns(ctx, requestID, by)
-}
-
-// EndedRuns implements history.RequestRuns.
-func (r requestRuns) EndedRuns(ctx context.Context, requestID string) (history.EndedRuns, error) {
-	return r.core.runs.Eraser().EndedRuns(ctx, requestID)
-}
-
-// DeleteRun implements history.RequestRuns.
-func (r requestRuns) DeleteRun(ctx context.Context, id string) error {
-	return r.core.runs.Eraser().DeleteRun(ctx, id)
 }
 
 // mcpCapabilities returns the mcp_capabilities of an agent in a view, false if there is no

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"cmp"
 	"fmt"
 	"os"
 	"time"
@@ -16,7 +15,6 @@ import (
 	"github.com/caprouter/caprouter/internal/redact"
 	"github.com/caprouter/caprouter/internal/resilience"
 	"github.com/caprouter/caprouter/internal/telemetry"
-	"github.com/caprouter/caprouter/orchestrator/planner"
 )
 
 // modelConfig returns the configuration of the provider.
@@ -88,36 +86,6 @@ func (c *core) openModel(opts *Options) (err error) {
 	}
 	metrics.ObserveModel(func() bool { return c.model.BreakerState() == resilience.Open })
 	return nil
-}
-
-// openRunModels returns the planners and verifiers of orchestrations, and calls none.
-func openRunModels(c *core, opts *Options, redactor *redact.Redactor) (*planner.Models, error) {
-	cfg, key := &c.cfg.Orchestrator, c.cfg.LLM.APIKey(opts.EnvLookup())
-	if err := c.cfg.LLM.CheckKeyOwner(key); err != nil {
-		return nil, err
-	}
-	ref := func(kind, endpoint, model string) planner.ModelRef {
-		if kind == c.cfg.LLM.Provider {
-			endpoint = cmp.Or(endpoint, c.cfg.LLM.BaseURL)
-		}
-		return planner.ModelRef{Kind: kind, Endpoint: endpoint, Model: c.cfg.LLM.RunModelName(kind, model)}
-	}
-	metrics := c.telemetry.Metrics()
-	return planner.NewModels(planner.ModelsConfig{
-		Planner:          ref(cfg.Planner.Kind, cfg.Planner.Endpoint, cfg.Planner.Model),
-		Verifier:         ref(cfg.Verifier.Kind, cfg.Verifier.Endpoint, cfg.Verifier.Model),
-		EndpointsAllowed: cfg.EndpointsAllowed,
-		Settings:         modelConfig(&c.cfg, opts, key), Client: llm.ClientConfig{Budget: c.tokens}, Mask: redactor,
-		Open: func(settings llm.Config) (llm.Provider, error) {
-			if settings.Provider != c.cfg.LLM.Provider || settings.BaseURL != c.cfg.LLM.BaseURL {
-				settings.APIKey, settings.KeyEnv = llm.Secret{}, "" // the key belongs to the server of llm
-			}
-			return openProvider(settings)
-		},
-		Observe: func(_ planner.ModelRef, call llm.Call) {
-			metrics.RecordModelCall(call.Purpose, call.Outcome, call.Tokens, call.Latency)
-		},
-	})
 }
 
 // classifierConfig returns the settings of the classifier, without a model and a cache.

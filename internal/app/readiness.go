@@ -50,9 +50,9 @@ func (c *core) readiness() rest.Readiness {
 		ready.Status = rest.ReadinessDegraded
 		ready.Registry.Error = c.publicErrorText(registry.Err)
 	}
-	if trouble := c.access.lastError.Load(); trouble != nil {
+	if err := c.access.lastError.Load(); err != nil {
 		ready.Status = rest.ReadinessDegraded
-		ready.Keys = &rest.KeysStatus{Stale: true, Error: c.publicErrorText(*trouble)}
+		ready.Keys = &rest.KeysStatus{Stale: true, Error: c.publicErrorText(*err)}
 	}
 	if c.router.View() == nil {
 		ready.Status = rest.ReadinessStarting // until the first lexical model is trained

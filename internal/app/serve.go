@@ -76,7 +76,7 @@ func newServer(ctx context.Context, c *core, opts Options) (*Server, error) {
 	c.setPublicURL(s.addr)
 	c.access.logWarnings(c, s.addr)
 	c.access.startReloading(c, s.group)
-	c.persistence.startTasks(s)
+	c.persistence.startBackground(s)
 	c.views.startBuilding(s.group)
 	c.mcp.Start() // before the first goal, which would end because there are no servers
 	s.group.Go("serve", func(ctx context.Context) error { return server.Serve(ctx, listener) })
