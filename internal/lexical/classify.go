@@ -223,7 +223,9 @@ func (r *textAnalysis) predictIntent(p *Prediction) {
 		}
 	}
 	joint := r.jointConfidence(&v)
-	joint.factor *= r.notForFactor(v.best)
+	if slices.Contains(r.notFor, int32(v.best)) {
+		joint.factor *= notForFactor
+	}
 	if r.negator {
 		negated := readNegatedWords(r.text)
 		if p.Negated = r.model.findNegated(&negated, v.best) != ""; p.Negated {

@@ -33,7 +33,7 @@
 //	            │ linear.go, quantized.go     tf-idf weights, a sparse linear model, quantized; vectors.go adds vectors
 //	          scores
 //	            │ scores.go, confidence.go    softmax; calibration features of the best intent
-//	          confidence                      package calibration maps features to a probability, support.go lowers it
+//	          confidence                      package calibration: a probability, which support.go and negated.go lower
 //	            │ classify.go                 reject threshold, ties, alternatives; domains.go adds domains
 //	          Prediction
 //	            │ clauses.go, requests.go     divide a text into requests by the predictions for its parts
