@@ -1,8 +1,11 @@
 package store
 
 import (
+	"errors"
 	"fmt"
+	"net/url"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/nats-io/nats.go"
@@ -103,4 +106,26 @@ func (c *streamConn) close() {
 	if c.read != nil {
 		c.read.Close()
 	}
+}
+
+// redactURL returns the addresses of servers without their passwords.
+func redactURL(raw string) string {
+	addrs := strings.Split(raw, ",")
+	for i, addr := range addrs {
+		u, err := url.Parse(addr)
+		if err != nil {
+			return "the store's URL"
+		}
+		addrs[i] = u.Redacted()
+	}
+	return strings.Join(addrs, ",")
+}
+
+// withoutURL removes the URL, which may contain a password, from an error of
+// url.Parse.
+func withoutURL(err error) error {
+	if parsing, ok := errors.AsType[*url.Error](err); ok {
+		return fmt.Errorf("invalid URL: %w", parsing.Err)
+	}
+	return err
 }
