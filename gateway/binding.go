@@ -128,7 +128,7 @@ func (b *bindings) limit(agent string) {
 
 // update chooses the servers of all bindings again.
 func (b *bindings) update() {
-	defer b.gateway.changes.broadcast()
+	defer b.gateway.changes.Broadcast()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for key, binding := range b.all {

@@ -81,32 +81,9 @@ func (h *eventHub) emit(e contract.GatewayEvent) {
 	}
 }
 
-// changeSignal wakes those that wait for the next change.
-type changeSignal struct {
-	mu   sync.Mutex
-	next chan struct{} // closed by the next change; nil = no goroutine waits
-}
-
 // Changed returns a channel that is closed at the next change of the servers, of their tools,
 // prompts and resources, or of the agents that may use them.
-func (g *Gateway) Changed() <-chan struct{} {
-	c := &g.changes
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.next == nil {
-		c.next = make(chan struct{})
-	}
-	return c.next
-}
-
-func (c *changeSignal) broadcast() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.next != nil {
-		close(c.next)
-		c.next = nil
-	}
-}
+func (g *Gateway) Changed() <-chan struct{} { return g.changes.Next() }
 
 func (h *eventHub) close() {
 	h.mu.Lock()

@@ -13,6 +13,7 @@ import (
 	"github.com/caprouter/caprouter/gateway/mcpclient"
 	"github.com/caprouter/caprouter/gateway/mcpfile"
 	"github.com/caprouter/caprouter/gateway/pins"
+	"github.com/caprouter/caprouter/internal/broadcast"
 	"github.com/caprouter/caprouter/internal/egress"
 	"github.com/caprouter/caprouter/internal/limits"
 	"github.com/caprouter/caprouter/internal/resilience"
@@ -91,7 +92,7 @@ type Gateway struct {
 	group    *run.Group
 	events   *eventHub
 	bindings *bindings
-	changes  changeSignal
+	changes  broadcast.Signal
 
 	mu      sync.Mutex                // of changes of the servers
 	servers atomic.Pointer[[]*server] // ordered by id; the slice is immutable

@@ -16,6 +16,7 @@ import (
 	"github.com/caprouter/caprouter/gateway/mcpfile"
 	"github.com/caprouter/caprouter/gateway/pins"
 	"github.com/caprouter/caprouter/gateway/redaction"
+	"github.com/caprouter/caprouter/internal/broadcast"
 	"github.com/caprouter/caprouter/internal/resilience"
 )
 
@@ -56,7 +57,7 @@ type server struct {
 	tools    map[string]*tool // by name; immutable; kept while the connection is lost
 	contents                  // as the tools
 	listed   uint64           // changes that the server had reported before it listed the tools
-	changed  chan struct{}    // closed when one of these values changes
+	changes  broadcast.Signal // of these values
 }
 
 // latch signals an event that happens once. It is safe for concurrent use.
@@ -102,7 +103,7 @@ func (g *Gateway) newServer(declared mcpfile.Server, origin string) (*server, er
 	return &server{
 		declared: declared, origin: origin, cfg: &g.cfg, client: client, log: g.cfg.Client.Logger.With("server", declared.ID),
 		events: g.events, onStatus: g.bindings.update, policy: policy,
-		attempted: newLatch(), demanded: newLatch(), changed: make(chan struct{}),
+		attempted: newLatch(), demanded: newLatch(),
 		connection: connection{status: StatusDisconnected, available: !declared.Disabled},
 	}, nil
 }
@@ -144,7 +145,7 @@ func (s *server) reportStatus(status, failure string) {
 func (s *server) swapConnectionLocked(next connection) (isNew bool) {
 	isNew = next.status != s.status || next.state != s.state
 	s.connection = next
-	s.broadcast()
+	s.changes.Broadcast()
 	return isNew
 }
 
@@ -158,17 +159,11 @@ func (s *server) emitStatus(next connection) {
 	s.onStatus()
 }
 
-// broadcast wakes those that wait for a change. The caller holds mu.
-func (s *server) broadcast() {
-	close(s.changed)
-	s.changed = make(chan struct{})
-}
-
 func (s *server) setTools(tools map[string]*tool, listed uint64) {
 	s.mu.Lock()
 	before := s.tools
 	s.tools, s.listed = tools, listed
-	s.broadcast()
+	s.changes.Broadcast()
 	s.mu.Unlock()
 	s.reportQuarantined(before, tools)
 	s.reportUnusable(before, tools)
@@ -261,7 +256,7 @@ func (s *server) waitLink(ctx context.Context) (link, error) {
 	s.demandStart()
 	for {
 		s.mu.Lock()
-		status, err, l, changed := s.status, s.err, s.link, s.changed
+		status, err, l, changed := s.status, s.err, s.link, s.changes.Next()
 		s.mu.Unlock()
 		switch {
 		case l != nil:
@@ -291,7 +286,7 @@ func (s *server) waitFresh(ctx context.Context) {
 	}
 	for reported := first.Changes(); ; {
 		s.mu.Lock()
-		l, listed, changed := s.link, s.listed, s.changed
+		l, listed, changed := s.link, s.listed, s.changes.Next()
 		s.mu.Unlock()
 		if l != first || listed >= reported {
 			return

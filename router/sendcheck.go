@@ -41,7 +41,7 @@ func (s *sendCheck) Eligible(part *plan.Part, agentID string) (*contract.Registr
 }
 
 // Changed implements execution.Registry.
-func (s *sendCheck) Changed() <-chan struct{} { return s.run.current.changed() }
+func (s *sendCheck) Changed() <-chan struct{} { return s.run.current.changes.Next() }
 
 // PulledTask implements pulltarget.TaskSource: any process with the store can give a task
 // to its agent, so the request is restored from its record. The registry in force decides

@@ -1,12 +1,12 @@
 package router
 
 import (
-	"sync"
 	"sync/atomic"
 
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/classifier"
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/broadcast"
 	"github.com/caprouter/caprouter/internal/lexical"
 	"github.com/caprouter/caprouter/internal/visibility"
 	"github.com/caprouter/caprouter/matcher"
@@ -81,30 +81,13 @@ func (r *Router) View() *View { return r.view.Load() }
 // currentView is the view that new requests get.
 type currentView struct {
 	atomic.Pointer[View]
-
-	mu   sync.Mutex
-	next chan struct{} // closed by the next set; nil = nothing waits for it
+	changes broadcast.Signal
 }
 
 // set makes v the current view.
 func (c *currentView) set(v *View) {
 	c.Store(v)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.next != nil {
-		close(c.next)
-		c.next = nil
-	}
-}
-
-// changed returns a channel that is closed when another view is set.
-func (c *currentView) changed() <-chan struct{} {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.next == nil {
-		c.next = make(chan struct{})
-	}
-	return c.next
+	c.changes.Broadcast()
 }
 
 // get returns the current view, which is empty before the first SetView.

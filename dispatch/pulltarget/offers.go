@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/caprouter/caprouter/internal/broadcast"
 )
 
 // Offer names a task that an agent may pull.
@@ -26,8 +28,8 @@ type Offers struct {
 // agentOffers are the offers for one agent, oldest first.
 type agentOffers struct {
 	list    []*offer
-	changed chan struct{} // closed when a waiting lease must look again
-	polls   int           // that wait for an offer
+	changes broadcast.Signal // a waiting lease must look again
+	polls   int              // that wait for an offer
 }
 
 // offer is an Offer that is listed.
@@ -75,7 +77,7 @@ func (o *Offers) put(task Offer, expires time.Time) {
 	}
 	a, l := o.agentOf(task.AgentID), &offer{Offer: task, expires: expires}
 	a.list, o.byTask[task.TaskID] = append(a.list, l), l
-	a.wake()
+	a.changes.Broadcast()
 }
 
 // Remove ends what Add has begun.
@@ -110,7 +112,7 @@ func (o *Offers) removeExpired(agentID string, a *agentOffers, now time.Time) {
 func (o *Offers) agentOf(id string) *agentOffers {
 	a := o.agents[id]
 	if a == nil {
-		a = &agentOffers{changed: make(chan struct{})}
+		a = &agentOffers{}
 		o.agents[id] = a
 	}
 	return a
@@ -120,12 +122,6 @@ func (o *Offers) dropIfIdle(id string, a *agentOffers) {
 	if len(a.list) == 0 && a.polls == 0 {
 		delete(o.agents, id)
 	}
-}
-
-// wake lets the waiting leases look again. The caller holds mu.
-func (a *agentOffers) wake() {
-	close(a.changed)
-	a.changed = make(chan struct{})
 }
 
 // beginPoll keeps the agent listed until endPoll.
@@ -183,7 +179,7 @@ func (o *Offers) take(agentID string, now time.Time) (taken *offer, next time.Ti
 			return l, time.Time{}, nil
 		}
 	}
-	return nil, next, a.changed
+	return nil, next, a.changes.Next()
 }
 
 // endTake ends take: other leases may take the offer from a time on; zero = never.
@@ -198,6 +194,6 @@ func (o *Offers) endTake(l *offer, next time.Time) {
 		return
 	}
 	if a := o.agents[l.AgentID]; a != nil {
-		a.wake()
+		a.changes.Broadcast()
 	}
 }

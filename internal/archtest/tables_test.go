@@ -36,6 +36,7 @@ func levels() []level {
 			{pkg: "internal/strictyaml", why: "the YAML decoder"},
 			{pkg: "internal/yamledit", why: "appends to lists in YAML text; independent of its meaning"},
 			{pkg: "internal/resilience", why: "circuit breaker and retry"},
+			{pkg: "internal/broadcast", why: "wakes goroutines that wait for a change; independent of what changes", only: []string{}},
 			{pkg: "internal/loglimit", why: "limits log lines that repeat; independent of their meaning", only: []string{}},
 			{pkg: "internal/egress", why: "checks the addresses of outgoing connections; used by configuration, lint, the HTTP server and every client"},
 			{pkg: "internal/auth/weakkey", why: "rejects keys and secrets that can be computed or guessed; independent of how they are encoded"},

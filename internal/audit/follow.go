@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/caprouter/caprouter/internal/broadcast"
 	"github.com/caprouter/caprouter/internal/store"
 )
 
@@ -24,8 +25,8 @@ type otherChains struct {
 
 	mu       sync.Mutex
 	chains   map[string]*storedChain
-	position uint64        // the last message that was followed
-	advanced chan struct{} // closed at the next one; nil = no reader waits
+	position uint64           // the last message that was followed
+	advances broadcast.Signal // of position
 }
 
 // followedSubjects are the batches of all chains, as first written and rewritten.
@@ -135,10 +136,7 @@ func (o *otherChains) advance(seq uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.position = seq
-	if o.advanced != nil {
-		close(o.advanced)
-		o.advanced = nil
-	}
+	o.advances.Broadcast()
 }
 
 // catchUp waits until everything is indexed that other replicas had written at the time
@@ -154,16 +152,10 @@ func (o *otherChains) catchUp(ctx context.Context) error {
 		return err
 	}
 	for {
-		o.mu.Lock()
-		if o.position >= m.Seq {
-			o.mu.Unlock()
+		advanced := o.advances.Next()
+		if o.followed() >= m.Seq {
 			return nil
 		}
-		if o.advanced == nil {
-			o.advanced = make(chan struct{})
-		}
-		advanced := o.advanced
-		o.mu.Unlock()
 		select {
 		case <-advanced:
 		case <-ctx.Done():
