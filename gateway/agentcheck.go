@@ -114,14 +114,6 @@ func (g *Gateway) findActionProblem(action string, declared []string) (p actionP
 	return p
 }
 
-// knownTool returns the tool, or nil if the server has none. If known is false, the server
-// has not listed its tools yet.
-func (s *server) knownTool(name string) (t *tool, known bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.tools[name], s.tools != nil
-}
-
 // findToolProblem returns why an agent with the mcp_capabilities cannot call the tool. A tool
 // in quarantine is no problem: another process may approve it, and only a call notices that.
 func (s *server) findToolProblem(t *tool, declared []string) actionProblem {

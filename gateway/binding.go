@@ -27,8 +27,8 @@ type Binding struct {
 
 // Bind returns the server that provides a capability for an agent, and remembers the
 // binding: when its state changes, subscribers receive an AgentBriefingEvent. Of one agent,
-// the 100 latest bindings are remembered, in addition to those of CheckAgents. The error is a *contract.ActionError with
-// ActionForbidden if the agent does not declare the capability.
+// the 100 latest bindings are remembered, in addition to those of CheckAgents. The error is a
+// *contract.ActionError with ActionForbidden if the agent does not declare the capability.
 func (g *Gateway) Bind(agentID, capability string) (Binding, error) {
 	declared, ok := g.cfg.Capabilities(agentID)
 	if !ok || !coversAny(declared, capability) {

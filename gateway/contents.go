@@ -233,23 +233,3 @@ func (s *server) checkRequest(ctx context.Context, method, completed string) err
 	}
 	return nil
 }
-
-// request sends a request other than the call of a tool once.
-func (l *sessionLink) request(ctx context.Context, method string, params json.RawMessage) (*reply, error) {
-	var raw json.RawMessage
-	var err error
-	switch method {
-	case MethodGetPrompt:
-		raw, err = l.GetPrompt(ctx, params)
-	case MethodReadResource:
-		raw, err = l.ReadResource(ctx, params)
-	case MethodComplete:
-		raw, err = l.Complete(ctx, params)
-	default:
-		return nil, fmt.Errorf("there is no method %q", method)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return &reply{result: contract.ActionResult{Type: contract.ActionToolResult, Content: raw}}, nil
-}

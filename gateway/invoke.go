@@ -284,24 +284,6 @@ func nearestAction(action string, names []string) string {
 	return ""
 }
 
-// currentTool returns the tool with the name, or nil if the server has none. The error is
-// why that is not known.
-func (s *server) currentTool(ctx context.Context, name string) (*tool, error) {
-	select {
-	case <-s.attempted.done():
-	case <-ctx.Done():
-	}
-	s.waitFresh(ctx)
-	if t := s.findTool(name); t != nil {
-		return t, nil
-	}
-	if _, err := s.waitLink(ctx); err != nil {
-		return nil, err
-	}
-	s.waitFresh(ctx)
-	return s.findTool(name), nil
-}
-
 func checkInput(t *tool, input json.RawMessage) error {
 	if t.input == nil {
 		return nil

@@ -98,36 +98,17 @@ func (s *server) connect(ctx context.Context, expanded *mcpfile.Expanded) (conne
 	return connected, errors.Join(err, session.Close())
 }
 
-// listTools replaces the tools by those that the server lists.
-func (s *server) listTools(ctx context.Context, session *mcpclient.Session) error {
-	changes := session.Changes()
-	list, err := session.Tools(ctx)
-	if err != nil {
-		if ctx.Err() != nil {
-			return errors.New("the server did not list its tools in time")
-		}
-		return fmt.Errorf("list tools: %w", err)
-	}
-	if patterns := unmatched(s.declared.Tools, list); len(patterns) > 0 {
-		s.log.WarnContext(ctx, "patterns in tools.include or tools.exclude match no tool of the server", "patterns", patterns)
-	}
-	tools, err := newTools(&s.declared, list)
-	if err == nil {
-		err = s.checkPins(ctx, tools)
-	}
-	if err != nil {
-		return err
-	}
-	s.listContents(ctx, session) // before the change is reported
-	s.setTools(tools, changes)
-	return nil
-}
-
 // A server that reports changes all the time is not listed all the time: between two lists there
 // is a multiple of the time that one takes. Calls wait for it.
 const (
 	listPause    = 9
 	maxListPause = 2 * time.Second
+)
+
+const (
+	maxFailedProbes = 3
+	// changeDelay joins several notifications about changed tools.
+	changeDelay = 200 * time.Millisecond
 )
 
 // watch returns when the connection is lost or the server does not answer.
@@ -182,3 +163,6 @@ func (s *server) probe(ctx context.Context, session *mcpclient.Session) error {
 	}
 	return nil
 }
+
+// stableAfter is how long a connection must last so that the backoff begins again.
+const stableAfter = time.Minute

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -60,20 +59,6 @@ type server struct {
 	changes  broadcast.Signal // of these values
 }
 
-// latch signals an event that happens once. It is safe for concurrent use.
-type latch struct {
-	once sync.Once
-	ch   chan struct{}
-}
-
-func newLatch() *latch { return &latch{ch: make(chan struct{})} }
-
-// set signals the event. Later calls have no effect.
-func (l *latch) set() { l.once.Do(func() { close(l.ch) }) }
-
-// done returns a channel that is closed by set.
-func (l *latch) done() <-chan struct{} { return l.ch }
-
 // connection is the state of a server's connection.
 type connection struct {
 	status       string
@@ -82,12 +67,6 @@ type connection struct {
 	link         link // nil if not connected
 	available    bool // stays as it was while a connection is established
 	failedProbes int
-}
-
-// link is what a connected server is called through.
-type link interface {
-	// call calls the tool once. Errors are *mcpclient.CallError or of the context.
-	call(ctx context.Context, t *tool, c *toolCall) (*reply, error)
 }
 
 // newServer returns a server that is not connected. The error is a *contract.Error.
@@ -159,44 +138,6 @@ func (s *server) emitStatus(next connection) {
 	s.onStatus()
 }
 
-func (s *server) setTools(tools map[string]*tool, listed uint64) {
-	s.mu.Lock()
-	before := s.tools
-	s.tools, s.listed = tools, listed
-	s.changes.Broadcast()
-	s.mu.Unlock()
-	s.reportQuarantined(before, tools)
-	s.reportUnusable(before, tools)
-	s.onStatus()
-}
-
-// reportUnusable logs the tools that cannot be called, unless that was logged before.
-func (s *server) reportUnusable(before, tools map[string]*tool) {
-	var unusable []*tool
-	for _, name := range slices.Sorted(maps.Keys(tools)) {
-		if t, old := tools[name], before[name]; t.Error != "" && (old == nil || old.Error != t.Error) {
-			unusable = append(unusable, t)
-		}
-	}
-	logged, further := splitLogged(unusable)
-	for _, t := range logged {
-		s.log.Warn("a tool cannot be called", "tool", t.Action, "error", t.Error)
-	}
-	if further > 0 {
-		s.log.Warn("further tools cannot be called", "tools", further)
-	}
-}
-
-// maxLogged bounds the tools of one list that are logged one by one: a server may change all of
-// them several times a second.
-const maxLogged = 5
-
-// splitLogged returns the tools that are logged one by one, and the number of the others.
-func splitLogged(tools []*tool) (logged []*tool, further int) {
-	n := min(len(tools), maxLogged)
-	return tools[:n], len(tools) - n
-}
-
 func (s *server) info() ServerInfo {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -244,13 +185,6 @@ func (s *server) availability() (available, degraded bool, reason string) {
 	return s.available, s.stateLocked() == StateDegraded, reason
 }
 
-// findTool returns the tool, or nil.
-func (s *server) findTool(name string) *tool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.tools[name]
-}
-
 // waitLink returns the connection. While it is being established, waitLink waits.
 func (s *server) waitLink(ctx context.Context) (link, error) {
 	s.demandStart()
@@ -275,56 +209,9 @@ func (s *server) waitLink(ctx context.Context) (link, error) {
 // demandStart connects a server that starts lazily.
 func (s *server) demandStart() { s.demanded.set() }
 
-// waitFresh returns when the tools are those that the server has after the changes that it
-// has reported so far, or when the connection is lost.
-func (s *server) waitFresh(ctx context.Context) {
-	s.mu.Lock()
-	first, _ := s.link.(*sessionLink)
-	s.mu.Unlock()
-	if first == nil {
-		return
-	}
-	for reported := first.Changes(); ; {
-		s.mu.Lock()
-		l, listed, changed := s.link, s.listed, s.changes.Next()
-		s.mu.Unlock()
-		if l != first || listed >= reported {
-			return
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// stableAfter is how long a connection must last so that the backoff begins again.
-const stableAfter = time.Minute
-
 func milliseconds(ms int, fallback time.Duration) time.Duration {
 	if ms == 0 {
 		return fallback
 	}
 	return time.Duration(ms) * time.Millisecond
-}
-
-const (
-	maxFailedProbes = 3
-	// changeDelay joins several notifications about changed tools.
-	changeDelay = 200 * time.Millisecond
-)
-
-// sessionLink calls tools of an MCP server.
-type sessionLink struct{ *mcpclient.Session }
-
-func (l *sessionLink) call(ctx context.Context, t *tool, c *toolCall) (*reply, error) {
-	if t.method != methodCall {
-		return l.request(ctx, t.method, c.input)
-	}
-	result, err := l.Call(ctx, t.Name, c.input, c.onProgress)
-	if err != nil {
-		return nil, err
-	}
-	return newReply(result), nil
 }
