@@ -108,7 +108,7 @@ func (o *Orchestrator) Run(ctx context.Context, rec *Record) (*Record, error) {
 	defer release()
 	x := o.newExecution(ctx, cancel, rec)
 	for !x.rec.State.Terminal() && x.rec.ParkedAt.IsZero() {
-		err := x.step(limited)
+		err := x.runState(limited)
 		if limited.Err() != nil && !errors.Is(err, errStopped) {
 			err = x.endEarly(limited)
 		}
@@ -125,7 +125,7 @@ func (o *Orchestrator) Abort(ctx context.Context, rec *Record) (*Record, error) 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	x := o.newExecution(ctx, cancel, rec)
-	err := x.fail(EventAborted, contract.RunError{Reason: contract.ReasonInternal, Message: "the run cannot be continued"})
+	err := x.failInternal()
 	return x.rec, err
 }
 
@@ -220,8 +220,8 @@ func (x *execution) endEarly(ctx context.Context) error {
 	return errStopped
 }
 
-// step executes the present state.
-func (x *execution) step(ctx context.Context) error {
+// runState does the work of the present state, which an event ends.
+func (x *execution) runState(ctx context.Context) error {
 	if x.o.isDraining() {
 		return errStopped
 	}
@@ -254,5 +254,10 @@ func (x *execution) abort(ctx context.Context, err error) error {
 		return nil //nolint:nilerr // the end of the context ends the run
 	}
 	x.o.cfg.Logger.Error("an orchestration cannot be continued", "orchestration_id", x.rec.ID, "state", x.rec.State, "error", err)
+	return x.failInternal()
+}
+
+// failInternal ends a run that cannot be continued, for a reason that its caller is not shown.
+func (x *execution) failInternal() error {
 	return x.fail(EventAborted, contract.RunError{Reason: contract.ReasonInternal, Message: "the run cannot be continued"})
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/plaintext"
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
@@ -38,11 +39,7 @@ func (x *execution) plan(ctx context.Context) error {
 	if x.rec.Goal.Constraints.PlanOnly {
 		event = EventPlanReturned
 	}
-	detail := "1 step"
-	if n := len(plan.Steps); n != 1 {
-		detail = fmt.Sprintf("%d steps", n)
-	}
-	return x.advance(event, contract.RunEvent{Detail: detail}, func(r *Record) {
+	return x.advance(event, contract.RunEvent{Detail: plaintext.CountNoun(len(plan.Steps), "step")}, func(r *Record) {
 		r.Plans++
 		r.Plan, r.Hash, r.Steps = plan, hex.EncodeToString(sum[:]), make([]Step, len(plan.Steps))
 	})
