@@ -39,6 +39,9 @@ func readMerged(ctx context.Context, l *Log, q Query) (Page, error) {
 	return Page{Records: r.records, Next: r.next.String()}, nil
 }
 
+// mergedChains are chains that are read together.
+type mergedChains []*mergedChain
+
 // mergedChain is a chain that is being read.
 type mergedChain struct {
 	chain *storedChain
@@ -48,44 +51,40 @@ type mergedChain struct {
 	head  *batch // the next batch; nil = no more
 }
 
-// merge adds the batches of all chains, oldest first.
-func (r *pageReader) merge(ctx context.Context) error {
-	var chains []*mergedChain
-	defer func() {
-		r.chain = nil
-		for _, m := range chains {
-			m.stop()
-		}
-	}()
-	for _, c := range r.log.allChains() {
-		if r.from == (pageCursor{}) && !r.query.Since.IsZero() && !c.reaches(r.query.Since.Add(-clockSlack)) || r.hasRead(c) {
-			continue
-		}
-		m := &mergedChain{chain: c}
-		batches, err := r.batchesOf(ctx, m)
-		if err != nil {
-			return err
-		}
-		m.next, m.stop = iter.Pull2(batches)
-		chains = append(chains, m)
+// add begins to read a chain. stop must be called.
+func (l *mergedChains) add(m *mergedChain, batches iter.Seq2[*batch, error]) {
+	m.next, m.stop = iter.Pull2(batches)
+	*l = append(*l, m)
+}
+
+// stop ends reading.
+func (l *mergedChains) stop() {
+	for _, m := range *l {
+		m.stop()
+	}
+}
+
+// walk calls fn with each chain whose head precedes the heads of the others, until there are
+// no more batches, or fn returns store.ErrStop.
+func (l *mergedChains) walk(precedes func(a, b *batch) bool, fn func(*mergedChain) error) error {
+	for _, m := range *l {
 		if err := m.advance(); err != nil {
 			return err
 		}
 	}
 	for {
-		var oldest *mergedChain
-		for _, m := range chains {
-			if m.head != nil && (oldest == nil || m.head.origin < oldest.head.origin) {
-				oldest = m
+		var next *mergedChain
+		for _, m := range *l {
+			if m.head != nil && (next == nil || precedes(m.head, next.head)) {
+				next = m
 			}
 		}
-		if oldest == nil {
+		if next == nil {
 			return nil
 		}
-		r.chain, r.first = oldest.chain, oldest.first
-		err := r.addBatch(ctx, oldest.head.origin, oldest.head)
+		err := fn(next)
 		if err == nil {
-			err = oldest.advance()
+			err = next.advance()
 		}
 		if errors.Is(err, store.ErrStop) {
 			return nil
@@ -102,6 +101,30 @@ func (m *mergedChain) advance() (err error) {
 		m.head = nil
 	}
 	return err
+}
+
+// merge adds the batches of all chains, oldest first.
+func (r *pageReader) merge(ctx context.Context) error {
+	var chains mergedChains
+	defer func() {
+		r.chain = nil
+		chains.stop()
+	}()
+	for _, c := range r.log.allChains() {
+		if r.from == (pageCursor{}) && !r.query.Since.IsZero() && !c.reaches(r.query.Since.Add(-clockSlack)) || r.hasRead(c) {
+			continue
+		}
+		m := &mergedChain{chain: c}
+		batches, err := r.batchesOf(ctx, m)
+		if err != nil {
+			return err
+		}
+		chains.add(m, batches)
+	}
+	return chains.walk(func(a, b *batch) bool { return a.origin < b.origin }, func(m *mergedChain) error {
+		r.chain, r.first = m.chain, m.first
+		return r.addBatch(ctx, m.head.origin, m.head)
+	})
 }
 
 // hasRead reports whether all batches of a chain are before the cursor.

@@ -299,42 +299,18 @@ type listReader struct {
 
 // merge adds the batches of all chains, newest first.
 func (r *listReader) merge(ctx context.Context) error {
-	var chains []*mergedChain
-	defer func() {
-		for _, m := range chains {
-			m.stop()
-		}
-	}()
+	var chains mergedChains
+	defer chains.stop()
 	for _, c := range r.log.allChains() {
 		batches, err := r.batchesOf(ctx, c)
 		if err != nil {
 			return err
 		}
-		m := &mergedChain{chain: c}
-		m.next, m.stop = iter.Pull2(batches)
-		chains = append(chains, m)
-		if err := m.advance(); err != nil {
-			return err
-		}
+		chains.add(&mergedChain{chain: c}, batches)
 	}
-	for {
-		var newest *mergedChain
-		for _, m := range chains {
-			if m.head != nil && (newest == nil || m.head.origin > newest.head.origin) {
-				newest = m
-			}
-		}
-		if newest == nil {
-			return nil
-		}
-		full, err := r.addBatch(newest.chain.writer, newest.head)
-		if err == nil && !full {
-			err = newest.advance()
-		}
-		if err != nil || full {
-			return err
-		}
-	}
+	return chains.walk(func(a, b *batch) bool { return a.origin > b.origin }, func(m *mergedChain) error {
+		return r.addBatch(m.chain.writer, m.head)
+	})
 }
 
 // batchesOf returns the batches of a chain that may contain records of the page.
@@ -391,8 +367,8 @@ func (r *listReader) newestOf(ctx context.Context, c *storedChain, end batchPlac
 	return at, nil
 }
 
-// addBatch adds the records of a batch, and reports whether the page is full.
-func (r *listReader) addBatch(writer string, b *batch) (full bool, err error) {
+// addBatch adds the records of a batch. It returns store.ErrStop when the page is full.
+func (r *listReader) addBatch(writer string, b *batch) error {
 	for i := range slices.Backward(b.entries) {
 		pos := b.first + uint64(i)
 		if writer == r.from.writer && pos >= r.from.pos {
@@ -400,11 +376,11 @@ func (r *listReader) addBatch(writer string, b *batch) (full bool, err error) {
 		}
 		if len(r.page.Records) == r.query.Limit || r.scanned == r.query.MaxScan {
 			r.page.Next = r.last.Cursor()
-			return true, nil
+			return store.ErrStop
 		}
 		rec, err := b.decodeRecord(i)
 		if err != nil {
-			return false, err
+			return err
 		}
 		r.scanned++
 		r.last = pagination.Position{Created: rec.At, ID: pageCursor{seq: b.origin, pos: pos, writer: writer}.String()}
@@ -415,5 +391,5 @@ func (r *listReader) addBatch(writer string, b *batch) (full bool, err error) {
 			r.page.Records = append(r.page.Records, *rec)
 		}
 	}
-	return false, nil
+	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/caprouter/caprouter/internal/quota"
 	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/internal/store"
 )
@@ -188,4 +189,73 @@ func (c *storedChain) findExpired(ctx context.Context, cutoff, now time.Time) (o
 		}
 	}
 	return old, newest, nil
+}
+
+// loadUsage adds the batches of earlier processes, and of other replicas, to the index.
+func (r *retainer) loadUsage(ctx context.Context) error {
+	l := r.log
+	for _, c := range l.allChains() {
+		if err := r.loadUsageOf(ctx, c); err != nil {
+			return fmt.Errorf("index the audit log: %w", err)
+		}
+	}
+	l.usage.mu.Lock()
+	defer l.usage.mu.Unlock()
+	l.usage.complete = true
+	return nil
+}
+
+func (r *retainer) loadUsageOf(ctx context.Context, c *storedChain) error {
+	l := r.log
+	for _, subject := range []string{c.subjects.chain, c.subjects.rewritten + "*", c.subjects.withoutContents + "*"} {
+		original := subject == c.subjects.chain
+		err := c.stream.Read(ctx, store.ReadFrom{Subject: subject}, func(m store.Message) error {
+			b, ok := tryDecode(m)
+			switch {
+			case !ok || !c.isPlausible(b):
+				return nil
+			case original && c == l.storedChain && b.first > l.openedAt, c != l.storedChain && m.Seq > l.openedBehind:
+				return store.ErrStop // indexed when it was written, or followed
+			}
+			seq := b.seq
+			if !original {
+				seq = 0
+			}
+			l.usage.add(c.writer, b.number, seq, b.usage())
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// recountContents counts the contents of the segments again in which another replica may
+// have removed some.
+func (r *retainer) recountContents(ctx context.Context) error {
+	l := r.log
+	for k, seq := range l.usage.takeStale() {
+		c, err := l.chainOf(ctx, k.writer)
+		if err != nil {
+			return err
+		}
+		contents := map[quota.Owner]int64{}
+		first := k.firstBatch()
+		err = c.walkBatches(ctx, store.ReadFrom{Seq: max(seq, 1)}, func(b *batch) bool { return b.number >= first }, func(_ uint64, b *batch) error {
+			if b.number >= first+segmentBatches {
+				return store.ErrStop
+			}
+			for _, u := range b.usage() {
+				contents[u.owner] += u.bytes.contents
+			}
+			return nil
+		})
+		if err != nil {
+			l.usage.markStale(k.writer, first)
+			return fmt.Errorf("index the audit log: %w", err)
+		}
+		l.usage.setContents(k, contents)
+	}
+	return nil
 }

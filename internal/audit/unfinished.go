@@ -159,7 +159,7 @@ func (l *Log) endDecisions(
 		}
 		note, err := newPending(&Record{Kind: KindAdmin, Event: EventClose, Note: l.writer}, &l.cfg)
 		if err == nil {
-			err = l.appendTo(ctx, c, at, append([]batchEntry{note.entry}, next...))
+			err = c.appendBatch(ctx, at, append([]batchEntry{note.entry}, next...))
 		}
 		if err == nil {
 			closed += len(next)
@@ -189,9 +189,9 @@ func (l *Log) endDecisions(
 	return closed, flush()
 }
 
-// appendTo appends a batch to the chain of another replica, if its end is still the one
+// appendBatch appends a batch to the chain of another replica, if its end is still the one
 // that was read, and moves the end.
-func (l *Log) appendTo(ctx context.Context, c *storedChain, at *chainEnd, entries []batchEntry) error {
+func (c *storedChain) appendBatch(ctx context.Context, at *chainEnd, entries []batchEntry) error {
 	b := &batch{chain: at.chain, writer: c.writer, number: at.number + 1, first: at.last + 1, prev: at.hash, entries: entries}
 	if err := b.storeSeparate(ctx, c.subjects.content, c.stream.Append); err != nil {
 		return err

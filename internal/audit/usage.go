@@ -2,8 +2,6 @@ package audit
 
 import (
 	"cmp"
-	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -11,7 +9,6 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/quota"
-	"github.com/caprouter/caprouter/internal/store"
 )
 
 // segmentBatches is the number of batches that are indexed together.
@@ -22,13 +19,13 @@ const entryOverhead = 160
 
 // usageIndex describes the stored batches by time and by owner, in segments of
 // consecutive numbers. It is in memory and derived from the stream: the writer adds the
-// batches that it writes, and load those of earlier processes.
+// batches that it writes, and the retainer those of earlier processes.
 type usageIndex struct {
 	mu       sync.Mutex
 	segments map[segmentKey]*segment
 	totals   map[quota.Owner]ownerBytes
 	facts    int64 // of all owners
-	complete bool  // load has ended
+	complete bool  // retainer.loadUsage has ended
 }
 
 // segmentKey identifies a segment: the writer of the chain, and the number of its batches
@@ -299,46 +296,6 @@ func (b *batch) usage() []recordUsage {
 	return records
 }
 
-// loadUsage adds the batches of earlier processes, and of other replicas, to the index.
-func (r *retainer) loadUsage(ctx context.Context) error {
-	l := r.log
-	for _, c := range l.allChains() {
-		if err := r.loadUsageOf(ctx, c); err != nil {
-			return fmt.Errorf("index the audit log: %w", err)
-		}
-	}
-	l.usage.mu.Lock()
-	defer l.usage.mu.Unlock()
-	l.usage.complete = true
-	return nil
-}
-
-func (r *retainer) loadUsageOf(ctx context.Context, c *storedChain) error {
-	l := r.log
-	for _, subject := range []string{c.subjects.chain, c.subjects.rewritten + "*", c.subjects.withoutContents + "*"} {
-		original := subject == c.subjects.chain
-		err := c.stream.Read(ctx, store.ReadFrom{Subject: subject}, func(m store.Message) error {
-			b, ok := tryDecode(m)
-			switch {
-			case !ok || !c.isPlausible(b):
-				return nil
-			case original && c == l.storedChain && b.first > l.openedAt, c != l.storedChain && m.Seq > l.openedBehind:
-				return store.ErrStop // indexed when it was written, or followed
-			}
-			seq := b.seq
-			if !original {
-				seq = 0
-			}
-			l.usage.add(c.writer, b.number, seq, b.usage())
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // markStale marks the segment of a batch that was rewritten, possibly by another replica.
 func (x *usageIndex) markStale(writer string, number uint64) {
 	x.mu.Lock()
@@ -382,35 +339,6 @@ func (x *usageIndex) setContents(k segmentKey, contents map[quota.Owner]int64) {
 	for owner, b := range maps.Clone(s.owners) {
 		x.change(s, owner, ownerBytes{contents: contents[owner] - b.contents})
 	}
-}
-
-// recountContents counts the contents of the segments again in which another replica may
-// have removed some.
-func (r *retainer) recountContents(ctx context.Context) error {
-	l := r.log
-	for k, seq := range l.usage.takeStale() {
-		c, err := l.chainOf(ctx, k.writer)
-		if err != nil {
-			return err
-		}
-		contents := map[quota.Owner]int64{}
-		first := k.firstBatch()
-		err = c.walkBatches(ctx, store.ReadFrom{Seq: max(seq, 1)}, func(b *batch) bool { return b.number >= first }, func(_ uint64, b *batch) error {
-			if b.number >= first+segmentBatches {
-				return store.ErrStop
-			}
-			for _, u := range b.usage() {
-				contents[u.owner] += u.bytes.contents
-			}
-			return nil
-		})
-		if err != nil {
-			l.usage.markStale(k.writer, first)
-			return fmt.Errorf("index the audit log: %w", err)
-		}
-		l.usage.setContents(k, contents)
-	}
-	return nil
 }
 
 // hasBefore reports whether a chain has records before a time.
