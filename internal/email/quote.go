@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// skipSeparator removes a line such as "----- Original Message -----". What follows is a
-// message of another sender or, if nothing is before it, the mail itself.
+// skipSeparator removes a line such as "----- Original Message -----". The lines
+// below it are a message of another sender or, if there are none above it, the mail itself.
 func (p *parser) skipSeparator() bool {
 	kind := separatorOf(p.lines[p.at])
 	if kind == noSeparator {
@@ -200,7 +200,7 @@ func (p *parser) refersToQuoteAbove() bool {
 // isQuoted reports whether the line begins with ">": RFC 3676 section 4.5.
 func isQuoted(line string) bool { return strings.HasPrefix(strings.TrimLeft(line, " "), ">") }
 
-// headers contains what is needed of a block of mail headers.
+// headers are the mail headers of one block, as far as parsing depends on them.
 type headers struct {
 	subject, sender              string
 	hasFrom, hasSubject, hasSent bool

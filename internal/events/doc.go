@@ -7,8 +7,8 @@
 //	                       │                                            queue ──▶ Read
 //	                       └────────── earlier events, after an overflow ──────────▲
 //
-// The log of an embedded store is in this process. That of a shared store is in the
-// store, so that a reader need not be at the process that executes its request.
+// With an embedded store the log is in this process. With a shared store it is in the store,
+// so that a reader need not be connected to the process that executes its request.
 //
 // A request never waits for its events: if the log is away, for example because the
 // server of the store restarts, events are dropped. A reader runs on its caller's

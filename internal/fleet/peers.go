@@ -76,7 +76,7 @@ func ignoreEnd(ctx context.Context, err error) error {
 }
 
 // applyRow applies a record that was written or deleted (no value), unless the roster
-// has it already. What this process writes comes as well.
+// has it already. The records that this process writes are received as well.
 func (f *Fleet) applyRow(ctx context.Context, row store.Row[registrationRecord], err error) {
 	key, ok := parseKey(row.Key)
 	if err != nil || !ok {
@@ -161,9 +161,9 @@ func (f *Fleet) syncAgent(ctx context.Context, agentID string) error {
 	return nil
 }
 
-// findOrSync returns the instance, nil if it is not registered. What another process has
-// just registered was not known when the caller was authorized, so it is authorized
-// again. The caller of the function holds writing.
+// findOrSync returns the instance, nil if it is not registered. If another process has
+// just registered it, it was not known when the caller was authorized, so the caller is
+// authorized again. The caller of the function holds writing.
 func (f *Fleet) findOrSync(ctx context.Context, key instanceKey, caller *contract.Caller) (*instance, error) {
 	for synced := false; ; synced = true {
 		f.mu.Lock()

@@ -18,8 +18,8 @@ const (
 )
 
 // cancelElsewhere cancels a synchronous request that another process executes in memory.
-// That process is asked by a message, which may be lost: if the request does not end in
-// time, the error is overloaded. A request that is stored meanwhile is cancelled in its
+// It sends that process a message, which may be lost: if the request does not end in time,
+// the error is overloaded. A request that is stored meanwhile is cancelled in its
 // record.
 func (s *Service) cancelElsewhere(ctx context.Context, id string) (*contract.Response, error) {
 	ctx, cancel := context.WithTimeout(ctx, cancelPatience)

@@ -65,7 +65,7 @@ func (s *Service) AddFeedback(ctx context.Context, id string, req *contract.Feed
 	if earlier != nil && sameFeedback(earlier, &entry.Feedback) {
 		return earlier, nil
 	}
-	// The audit log comes first: what is counted and shown is recorded.
+	// Record the feedback before it is stored, so that no unrecorded feedback is counted or shown.
 	if err := s.cfg.Recording.RecordFeedback(ctx, id, resp.TraceID, &entry.Feedback, caller); err != nil {
 		return nil, err
 	}

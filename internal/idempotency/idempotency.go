@@ -275,8 +275,8 @@ func (k *Keys) replay(ctx context.Context, first *keyRecord) (*contract.Response
 }
 
 // mayExecute reports whether the process of the first request may be executing it.
-// A request of this process counts until it is maxAge old. One that another process
-// keeps in memory is known only to that process, so it counts until it must have ended.
+// A request of this process counts until it is maxAge old. Only another process knows the
+// requests that it keeps in memory, so they count until they must have ended.
 func (k *Keys) mayExecute(first *keyRecord, maxAge time.Duration) bool {
 	age := k.now().Sub(first.At)
 	switch first.Process {

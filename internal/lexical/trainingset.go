@@ -45,7 +45,7 @@ func (d *trainingSet) examplesPerIntent() float64 {
 	return float64(examples) / float64(max(d.classes, 1))
 }
 
-// yield lets other work run, and reports whether the training goes on.
+// yield lets other work run, and reports whether to continue the training.
 func (p *trainingPace) yield() bool { return !p.stopped() && (p.pace == nil || p.pace()) }
 
 // trainingSample is one text of the training set.

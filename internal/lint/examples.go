@@ -156,7 +156,7 @@ func onlyGated(d *contract.Decision, agent string) bool {
 	})
 }
 
-// describeRefusal returns what is missing for the agent to get its example.
+// describeRefusal returns why the agent does not get its example.
 func describeRefusal(d *contract.Decision, e *example) string {
 	if d.Classification.Intent != e.intent {
 		return "it " + describeReading(d)

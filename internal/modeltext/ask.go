@@ -21,7 +21,7 @@ type Model interface {
 	Model() string
 }
 
-// Question is what a model is asked. Its texts are masked.
+// Question is a question to a model. Its texts are masked.
 type Question struct {
 	Purpose       contract.CallPurpose
 	PromptVersion string

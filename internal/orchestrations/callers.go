@@ -93,7 +93,7 @@ func (s *Service) follow(
 // the run when it has ended. It calls onGate for each call that waits for a person. If the
 // context ends before, the run is cancelled, unless the process stops; if it only waited
 // for a person, it is returned with the error of the context. A *contract.Error means that
-// the goal was not submitted; after any other error without a run, the run may go on.
+// the goal was not submitted; after any other error without a run, the run may continue.
 func (s *Service) Complete(ctx context.Context, sub Submission, onGate func(*contract.ApprovalGate)) (*contract.Orchestration, error) {
 	if !sub.MustResume {
 		switch _, err := s.store.get(ctx, sub.ID); {
@@ -124,7 +124,7 @@ func (s *Service) Complete(ctx context.Context, sub Submission, onGate func(*con
 }
 
 // awaitEnd is Follow for a run that this process has begun, or found. It repeats a read that
-// fails, because the run goes on meanwhile: if its task was given to another agent, the goal
+// fails, because the run continues meanwhile: if its task was given to another agent, the goal
 // would be pursued twice. For the same reason, no error is a *contract.Error.
 func (s *Service) awaitEnd(ctx context.Context, id string, caller *contract.Caller, onGate func(*contract.ApprovalGate)) (*contract.Orchestration, error) {
 	backoff := resilience.Backoff{Min: minReadPause, Max: maxReadPause}

@@ -10,8 +10,8 @@
 //
 //	report, err := replay.Run(ctx, replay.Config{Candidate: snapshot, Reader: caller}, service.Decisions)
 //
-// The log does not contain everything that a decision depended on. What it does not
-// contain is assumed to be as favourable as the recorded decision permits: the caller may
+// The log does not contain everything that a decision depended on. Each missing
+// fact is assumed to be as favourable as the recorded decision permits: the caller may
 // use every agent, and has every scope, except where the record shows otherwise; and an
 // agent that was unavailable is unavailable again.
 package replay
@@ -114,7 +114,7 @@ type Change struct {
 	Because   []string  `json:"because"`
 }
 
-// Outcome is what becomes of a request.
+// Outcome is the routing outcome of a request.
 type Outcome struct {
 	Outcome  string   `json:"outcome"` // dispatch, clarify or fallback
 	Intent   string   `json:"intent"`

@@ -51,7 +51,7 @@ type engine struct {
 	restarts atomic.Int64
 
 	// A server that was disconnected may have been restarted without its streams in
-	// memory. They are there again if the counts are equal.
+	// memory. They exist again if the counts are equal.
 	disconnects, recreated atomic.Int64
 }
 
@@ -264,9 +264,9 @@ func (e *engine) attemptContext(ctx context.Context, limit time.Duration) (conte
 	return ctx, func() { detach(); detachCall(); cancel() }
 }
 
-// cancelAttempts ends the calls in progress, because the answers to those of a lost
-// connection do not arrive any more. They are repeated, and those of other connections
-// need not be told apart: a repeated write changes nothing.
+// cancelAttempts ends the calls in progress, because no answer arrives over a lost
+// connection. Calls over other connections end as well: all are repeated, and a repeated
+// write changes nothing.
 func (e *engine) cancelAttempts() {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -118,7 +118,7 @@ func (l *lastWrite) endChange(pattern string) {
 
 // removeBefore calls a function that removes messages before a sequence.
 func (l *lastWrite) removeBefore(seq uint64, fn func() error) error {
-	if l.isKnownFrom(seq) { // what is written meanwhile is newer still
+	if l.isKnownFrom(seq) { // and a message that is written meanwhile is newer
 		return fn()
 	}
 	return l.changeKnown(fn)

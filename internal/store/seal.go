@@ -147,8 +147,8 @@ func (v *valueSealer) dataKeyOf(ctx context.Context, key string, revision uint64
 }
 
 // putWithNewKey writes a value with a new data key. If the value replaces another one,
-// its data key is written first, because an interrupted write must not lose the other. In
-// a shared store it always is, because other processes do not know what is pending.
+// its data key is written first, so that an interrupted write does not lose the other. In a
+// shared store that is always so, because other processes do not know the pending keys.
 func (v *valueSealer) putWithNewKey(ctx context.Context, key string, value []byte, after *uint64) (revision uint64, err error) {
 	p := &pendingKey{name: key, key: contentkey.NewKey(), done: make(chan struct{})}
 	v.mu.Lock()

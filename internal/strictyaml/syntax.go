@@ -131,7 +131,7 @@ func translateError(err error, data []byte) *Error {
 
 // findOpenBracket returns the position of the innermost [ or {, at the line or before it, that
 // begins a value and that the file does not close, and the bracket; zeros if there is none. A file
-// that goes on after the line has another mistake.
+// that continues after the line has another mistake.
 func findOpenBracket(data []byte, line int) (at, column int, bracket byte) {
 	const maxLines, maxBytes = 100, 16 << 10 // of a list or a mapping
 	size := 0

@@ -149,7 +149,7 @@ func checkEntries(doc *strictyaml.Document, content *fileContent) {
 	}
 }
 
-// hostProblem returns what is wrong with the pattern of a host, or "".
+// hostProblem returns the mistake in the pattern of a host, or "".
 func hostProblem(pattern string) string {
 	host := strings.ToLower(strings.TrimPrefix(pattern, "*."))
 	switch {
