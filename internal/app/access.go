@@ -34,7 +34,7 @@ type accessControl struct {
 }
 
 // openAccess checks keys, secrets and the certificate. It opens no connection.
-func (c *core) openAccess(opts *Options) (_ *accessControl, err error) {
+func (c *serverCore) openAccess(opts *Options) (_ *accessControl, err error) {
 	a := &accessControl{}
 	if l := newCallerLimit("classify", c.cfg.ClassifyRate()); l != nil {
 		a.classifyLimit = l
@@ -81,7 +81,7 @@ func (c *core) openAccess(opts *Options) (_ *accessControl, err error) {
 
 // startReloading reloads changed keys and certificates, and refreshes the key sets of
 // issuers, until the group stops.
-func (a *accessControl) startReloading(c *core, g *run.Group) {
+func (a *accessControl) startReloading(c *serverCore, g *run.Group) {
 	for _, remote := range a.issuers {
 		g.Go("key set", remote.Run)
 	}
@@ -101,7 +101,7 @@ const keyReloadInterval = 2 * time.Second
 
 // reloadKeys reloads changed keys and a changed certificate. An error is logged once,
 // and reported by the readiness until it is resolved.
-func (a *accessControl) reloadKeys(ctx context.Context, c *core, now time.Time) {
+func (a *accessControl) reloadKeys(ctx context.Context, c *serverCore, now time.Time) {
 	before := c.keys.Keys(now)
 	changed, err := c.keys.Reload(now)
 	if changed {
@@ -126,7 +126,7 @@ func (a *accessControl) reloadKeys(ctx context.Context, c *core, now time.Time) 
 
 // warnOfRevokedKeys logs revoked keys that are valid again: a file was restored, or the
 // revocation was interrupted.
-func (c *core) warnOfRevokedKeys(now time.Time) {
+func (c *serverCore) warnOfRevokedKeys(now time.Time) {
 	for _, k := range c.keys.Keys(now) {
 		if k.RevocationFailed() {
 			c.log.Warn("a revoked signing key counts again: run caprouter keys rotate --revoke", "kid", k.ID, "revoked", k.Revoked)
@@ -135,7 +135,7 @@ func (c *core) warnOfRevokedKeys(now time.Time) {
 }
 
 // logWarnings logs settings that an operator may have overlooked.
-func (a *accessControl) logWarnings(c *core, addr string) {
+func (a *accessControl) logWarnings(c *serverCore, addr string) {
 	c.warnOfRevokedKeys(time.Now())
 	host, _, _ := net.SplitHostPort(addr)
 	if a.verifier != nil && a.certificate == nil && !egress.IsLoopback(host) {
@@ -161,7 +161,7 @@ func newCallerLimit(policy string, rate limits.Rate) *callerLimit {
 }
 
 // logRateLimits logs the limits of one caller in words: "200/s, burst 400".
-func (c *core) logRateLimits() {
+func (c *serverCore) logRateLimits() {
 	describe := func(r limits.Rate) string {
 		if r.PerSecond == 0 {
 			return "none"

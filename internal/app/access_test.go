@@ -61,7 +61,7 @@ func TestStart_RejectsWeakSecrets(t *testing.T) {
 			}
 			cfg.Auth.Keys = []config.Key{tc.key}
 			log := &testkit.LogBuffer{}
-			c, err := newCore(t.Context(), cfg, Options{LogOutput: log, LookupEnv: func(name string) (string, bool) { v, ok := env[name]; return v, ok }}, memoryKeys(t), newStore)
+			c, err := newServerCore(t.Context(), cfg, Options{LogOutput: log, LookupEnv: func(name string) (string, bool) { v, ok := env[name]; return v, ok }}, memoryKeys(t), false)
 			if err == nil {
 				defer func() { _ = c.closeResources(t.Context()) }()
 			}

@@ -20,7 +20,7 @@ type agentCheck struct {
 	changed    chan struct{}       // receives after a View was installed
 }
 
-func newAgentCheck(c *core) *agentCheck {
+func newAgentCheck(c *serverCore) *agentCheck {
 	return &agentCheck{host: c.mcp, dispatcher: c.dispatcher, view: c.router.View, changed: make(chan struct{}, 1)}
 }
 

@@ -22,11 +22,11 @@ func BenchmarkHandle(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			c, err := newCore(b.Context(), config.Default(), Options{LogOutput: discard{}, LookupEnv: noEnv}, signer, noStore)
+			c, err := newCore(b.Context(), config.Default(), Options{LogOutput: discard{}, LookupEnv: noEnv}, signer)
 			if err != nil {
 				b.Fatal(err)
 			}
-			defer func() { _ = c.closeResources(b.Context()) }()
+			defer c.close(b.Context())
 			snapshot, err := capabilities.Load("../../capabilities/testdata/source.yaml")
 			if err != nil {
 				b.Fatal(err)
@@ -83,7 +83,7 @@ func BenchmarkRegisteredAgents(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		c, err := newCore(b.Context(), config.Default(), Options{LogOutput: discard{}, LookupEnv: noEnv}, signer, noStore)
+		c, err := newCore(b.Context(), config.Default(), Options{LogOutput: discard{}, LookupEnv: noEnv}, signer)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -105,7 +105,7 @@ func BenchmarkRegisteredAgents(b *testing.B) {
 				view = view.WithMembers(build(), c.dispatcher)
 			}
 		})
-		_ = c.closeResources(b.Context())
+		c.close(b.Context())
 		runtime.KeepAlive(d)
 	}
 }

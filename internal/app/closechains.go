@@ -67,7 +67,7 @@ func (c *chainCloser) closeDead(ctx context.Context, members []replicas.Member, 
 
 // closeDeadChains closes the chains of replicas that end while this one runs, until ctx
 // ends. Another replica may do the same.
-func closeDeadChains(ctx context.Context, c *core) error {
+func closeDeadChains(ctx context.Context, c *serverCore) error {
 	closer := newChainCloser(func(ctx context.Context, replica string) (int, error) {
 		return c.router.CloseReplica(ctx, c.persistence.auditLog, replica)
 	})

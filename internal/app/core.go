@@ -1,9 +1,7 @@
 package app
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -12,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/classifier"
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/dispatch"
@@ -24,14 +21,9 @@ import (
 	"github.com/caprouter/caprouter/internal/auth/keyring"
 	"github.com/caprouter/caprouter/internal/config"
 	"github.com/caprouter/caprouter/internal/egress"
-	"github.com/caprouter/caprouter/internal/fleet"
 	"github.com/caprouter/caprouter/internal/limits"
 	"github.com/caprouter/caprouter/internal/llm"
-	"github.com/caprouter/caprouter/internal/mcphost"
-	"github.com/caprouter/caprouter/internal/orchestrations"
 	"github.com/caprouter/caprouter/internal/redact"
-	"github.com/caprouter/caprouter/internal/registry"
-	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/internal/telemetry"
 	"github.com/caprouter/caprouter/router"
 )
@@ -49,107 +41,90 @@ type Options struct {
 	LookupEnv func(string) (string, bool)
 }
 
-// core is the router with all of its dependencies, without a listener.
+// core is a router that stores nothing, with its dependencies and without a listener: all
+// that a command needs that routes one request. A serverCore contains one.
 type core struct {
-	cfg         config.Config
-	log         *slog.Logger
-	telemetry   *telemetry.Telemetry
-	keys        *keyring.Ring
-	issuer      *issuance.Issuer // of tokens
-	target      *httptarget.Target
-	dispatcher  *dispatch.Dispatcher
-	tokens      hourlyBudget // of all models together
-	model       *llm.Client  // nil if none is configured
-	classifier  *classifier.Classifier
-	router      *router.Router
-	file        *registry.File          // of a core that serves
-	fleet       *fleet.Fleet            // likewise
-	registry    *registry.Registry      // likewise
-	views       *viewBuilder            // likewise
-	access      *accessControl          // of a core that serves
-	mcp         *mcphost.Host           // likewise
-	runs        *orchestrations.Service // likewise
-	agentCheck  *agentCheck             // likewise
-	persistence *persistence            // nil in a core that routes one request
-	baseURL     atomic.Pointer[string]  // base URL of callbacks; nil = none
+	cfg        config.Config
+	log        *slog.Logger
+	telemetry  *telemetry.Telemetry
+	keys       *keyring.Ring
+	issuer     *issuance.Issuer // of tokens
+	target     *httptarget.Target
+	dispatcher *dispatch.Dispatcher
+	tokens     hourlyBudget // of all models together
+	model      *llm.Client  // nil if none is configured
+	classifier *classifier.Classifier
+	router     *router.Router
+	baseURL    atomic.Pointer[string] // base URL of callbacks; nil = none
 }
 
-// storeUse is how a core uses the data directory.
-type storeUse int
+// newCore builds a core. The keys sign the tokens of agents.
+func newCore(ctx context.Context, cfg config.Config, opts Options, keys *keyring.Ring) (_ *core, err error) {
+	c, redactor, err := openCore(cfg, &opts, keys, false)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			c.close(ctx)
+		}
+	}()
+	if err := c.openParts(&opts, redactor, noTools{}, noGoals{}); err != nil {
+		return nil, err
+	}
+	if c.router, err = router.New(c.routerConfig(redactor), c.classifier, c.dispatcher); err != nil {
+		return nil, err
+	}
+	c.telemetry.Metrics().ObserveOpen(c.router.OpenRequests)
+	return c, nil
+}
 
-const (
-	noStore   storeUse = iota // it routes one request and stores nothing
-	newStore                  // nothing is stored yet
-	usedStore                 // an earlier process has used it, so it must contain an audit log
-)
-
-// newCore builds the core. The keys sign the tokens of agents. Only one process can open
-// the store at a time.
-func newCore(ctx context.Context, cfg config.Config, opts Options, keys *keyring.Ring, use storeUse) (_ *core, err error) {
+// openCore returns a core with its log. Only a process that serves exports traces.
+func openCore(cfg config.Config, opts *Options, keys *keyring.Ring, serves bool) (*core, *redact.Redactor, error) {
 	if opts.LogOutput == nil {
 		opts.LogOutput = os.Stderr
 	}
 	redactor, err := redact.New(cfg.Redact.RedactorConfig())
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	issuer, err := issuance.New(keys, cfg.Auth.AgentTokens.Alg)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	tel, err := newTelemetry(&cfg, &opts, redactor, use)
+	tel, err := newTelemetry(&cfg, opts, redactor, serves)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	c := &core{
+	return &core{
 		cfg: cfg, log: tel.Logger(), telemetry: tel, keys: keys, issuer: issuer,
 		tokens: hourlyBudget{limits.NewTokenBudget(cfg.Limits.LLMTokensPerHour)},
-	}
-	defer func() {
-		if err != nil {
-			_ = c.closeResources(ctx) // the first error is returned
-		}
-	}()
-	if opts.OwnProcess {
-		configureProcess(&cfg, c.log)
-	}
-	if slices.Equal(cfg.Redact.Kinds, config.StringList{config.KindsNone}) {
-		c.log.Warn("nothing is masked: a model and this log receive the texts of callers", "key", "redact.kinds")
-	}
-	if err := c.openDispatcher(opts.Version); err != nil {
-		return nil, err
-	}
-	if err := c.openModel(&opts); err != nil {
-		return nil, err
-	}
-	if c.classifier, err = c.newClassifier(redactor); err != nil {
-		return nil, err
-	}
-	if use != noStore {
-		if err := c.openFiles(ctx, &opts, redactor, use); err != nil {
-			return nil, err
-		}
-	}
-	if c.router, err = c.newRouter(redactor); err != nil {
-		return nil, err
-	}
-	if use != noStore {
-		if c.mcp, err = c.openMCP(ctx, &opts, redactor); err != nil {
-			return nil, err
-		}
-		c.agentCheck = newAgentCheck(c)
-		if c.runs, err = openRuns(ctx, c, &opts, redactor); err != nil {
-			return nil, err
-		}
-	}
-	tel.Metrics().ObserveOpen(c.router.OpenRequests)
-	return c, nil
+	}, redactor, nil
 }
 
-// newTelemetry opens log, metrics and tracing. Only a process that serves exports traces.
-func newTelemetry(c *config.Config, opts *Options, redactor *redact.Redactor, use storeUse) (*telemetry.Telemetry, error) {
+// openParts opens what a router needs beside its storage. Tasks of agents that are tools or
+// goals are passed on to tools and goals.
+func (c *core) openParts(opts *Options, redactor *redact.Redactor, tools mcptarget.Invoker, goals orchestratortarget.Runner) (err error) {
+	if opts.OwnProcess {
+		configureProcess(&c.cfg, c.log)
+	}
+	if slices.Equal(c.cfg.Redact.Kinds, config.StringList{config.KindsNone}) {
+		c.log.Warn("nothing is masked: a model and this log receive the texts of callers", "key", "redact.kinds")
+	}
+	if err := c.openDispatcher(opts.Version, tools, goals); err != nil {
+		return err
+	}
+	if err := c.openModel(opts); err != nil {
+		return err
+	}
+	c.classifier, err = c.newClassifier(redactor)
+	return err
+}
+
+// newTelemetry opens log and metrics, and tracing in a process that serves.
+func newTelemetry(c *config.Config, opts *Options, redactor *redact.Redactor, serves bool) (*telemetry.Telemetry, error) {
 	cfg := telemetry.Config{LogLevel: c.Telemetry.LogLevel, Output: opts.LogOutput, Mask: redactor.RedactText}
-	if use != noStore {
+	if serves {
 		if err := c.Telemetry.CheckHeaders(c.Dispatch.AllowPlainHTTP, opts.EnvLookup()); err != nil {
 			return nil, err
 		}
@@ -159,7 +134,7 @@ func newTelemetry(c *config.Config, opts *Options, redactor *redact.Redactor, us
 }
 
 // openDispatcher opens the dispatcher with a target for each protocol of agents.
-func (c *core) openDispatcher(version string) error {
+func (c *core) openDispatcher(version string, tools mcptarget.Invoker, goals orchestratortarget.Runner) error {
 	private, err := c.cfg.Dispatch.PrivatePrefixes()
 	if err != nil {
 		return err
@@ -176,40 +151,23 @@ func (c *core) openDispatcher(version string) error {
 	if err != nil {
 		return err
 	}
-	tools, err := mcptarget.New(taskInvoker{c}, c.log)
+	toolTarget, err := mcptarget.New(tools, c.log)
 	if err != nil {
 		return err
 	}
-	goals, err := orchestratortarget.New(goalRunner{c}, c.log)
+	goalTarget, err := orchestratortarget.New(goals, c.log)
 	if err != nil {
 		return err
 	}
 	c.dispatcher, err = dispatch.New(dispatch.Config{MaxInFlight: c.cfg.Dispatch.MaxInFlight, Logger: c.log},
 		map[string]dispatch.Target{
-			contract.ProtocolHTTP: c.target, contract.ProtocolPull: pulltarget.Target{}, contract.ProtocolMCP: tools, contract.ProtocolOrchestrator: goals,
+			contract.ProtocolHTTP: c.target, contract.ProtocolPull: pulltarget.Target{}, contract.ProtocolMCP: toolTarget, contract.ProtocolOrchestrator: goalTarget,
 		})
 	if err != nil {
 		return err
 	}
 	c.telemetry.Metrics().ObserveBreakers(c.dispatcher.OpenBreakers)
 	return nil
-}
-
-// openFiles opens what a core that serves reads from files: keys and certificate, store
-// and registry.
-func (c *core) openFiles(ctx context.Context, opts *Options, redactor *redact.Redactor, use storeUse) (err error) {
-	if c.access, err = c.openAccess(opts); err != nil {
-		return err
-	}
-	var errs [2]error // at the same time: the store waits for the disk
-	run.ForEach(ctx, len(errs), len(errs), func(ctx context.Context, i int) {
-		if i == 0 {
-			errs[i] = c.openPersistence(ctx, opts, use, redactor)
-		} else {
-			c.file, errs[i] = openRegistryFile(&c.cfg.Registry, c.log)
-		}
-	})
-	return cmp.Or(errs[0], errs[1])
 }
 
 // answersByDefault reports whether requests without an agent are answered directly if the
@@ -219,19 +177,16 @@ func (c *core) answersByDefault() bool {
 	return mode != classifier.ModeLexical
 }
 
-func (c *core) newRouter(redactor *redact.Redactor) (*router.Router, error) {
+// routerConfig returns the configuration of a router that stores nothing.
+func (c *core) routerConfig(redactor *redact.Redactor) router.Config {
 	cfg := router.Config{
 		Timeout:         c.cfg.Dispatch.Timeout(),
 		Redactor:        redactor,
 		SessionTrigger:  c.cfg.Session.ClassifyTrigger,
-		Storage:         c.persistence.routerStorage(c.cfg.Audit),
 		AnswerByDefault: c.answersByDefault(),
 		Logger:          c.log,
 		Metrics:         c.telemetry.Metrics(),
 		Tracer:          c.telemetry.Tracer(),
-	}
-	if c.persistence != nil {
-		cfg.Storage.Runs = requestRuns{c} // which are opened after the router
 	}
 	if cfg.SummarizeResults = c.cfg.Dispatch.Aggregate == config.AggregateSummary; cfg.SummarizeResults && c.model == nil {
 		c.log.Warn("the results of several agents are not summarized: dispatch.aggregate is llm_summary, but no model is configured")
@@ -239,22 +194,10 @@ func (c *core) newRouter(redactor *redact.Redactor) (*router.Router, error) {
 	if c.model != nil {
 		cfg.Model = telemetry.TracedModel{Client: c.model}
 	}
-	if c.access != nil && c.access.verifier != nil && c.cfg.Auth.StopOnRevoke {
-		cfg.IsRevoked = c.access.verifier.IsKeyRevoked
-	}
 	if l := newCallerLimit("fallback_answer", c.cfg.AnswerRate()); l != nil {
 		cfg.Answers = l
 	}
-	return router.New(cfg, c.classifier, c.dispatcher)
-}
-
-// snapshot returns the version of the registry that routes, or the one that a View
-// is being built of.
-func (c *core) snapshot() *capabilities.Snapshot {
-	if v := c.router.View(); v != nil {
-		return v.Snapshot()
-	}
-	return c.registry.Current()
+	return cfg
 }
 
 // publicURL returns the base URL of callbacks, "" if the router does not listen.
@@ -265,21 +208,20 @@ func (c *core) publicURL() string {
 	return ""
 }
 
-// closeResources releases all resources of the core, which may be partly built, and ends calls
-// to agents and to the model.
-func (c *core) closeResources(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+// close releases all resources of the core, which may be partly built, and ends calls to
+// agents and to the model.
+func (c *core) close(ctx context.Context) {
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer cancel()
 	if c.router != nil {
-		c.router.Close(ctx)
+		c.router.Close(closing)
 	}
-	var err error
-	if c.runs != nil {
-		c.runs.Close(ctx)
-	}
-	if c.mcp != nil { // after the router, whose tasks may call tools
-		err = c.mcp.Close()
-	}
+	c.closeClients()
+	c.closeTelemetry(ctx)
+}
+
+// closeClients ends calls to agents and to the model.
+func (c *core) closeClients() {
 	if c.classifier != nil {
 		c.classifier.Close()
 	}
@@ -289,11 +231,12 @@ func (c *core) closeResources(ctx context.Context) error {
 	if c.target != nil {
 		c.target.Close()
 	}
-	err = errors.Join(err, c.persistence.closeStore(ctx))
-	ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
+}
+
+func (c *core) closeTelemetry(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
 	defer cancel()
 	c.telemetry.Close(ctx)
-	return err
 }
 
 // closeTimeout bounds the graceful shutdown of asynchronous requests.

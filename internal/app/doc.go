@@ -1,7 +1,9 @@
 // Package app composes the program: it opens what the configuration requires, starts it,
 // and shuts it down gracefully.
 //
-//	config.Config ─▶ core       keys, dispatcher, classifier, router, store
+//	config.Config ─▶ core       keys, dispatcher, classifier, router: RouteOnce needs no more
+//	                   ▼
+//	               serverCore   store, MCP servers, orchestrations
 //	                   │ Start: registry, HTTP server, first View
 //	                   ▼
 //	                Server      reloads keys and the registry until the context ends

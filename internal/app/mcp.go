@@ -24,7 +24,7 @@ import (
 
 // openMCP loads the registry file of MCP servers and the registered ones, and starts none of
 // them.
-func (c *core) openMCP(ctx context.Context, opts *Options, redactor *redact.Redactor) (*mcphost.Host, error) {
+func (c *serverCore) openMCP(ctx context.Context, opts *Options, redactor *redact.Redactor) (*mcphost.Host, error) {
 	private, err := c.cfg.Dispatch.PrivatePrefixes()
 	if err != nil {
 		return nil, err
@@ -50,7 +50,7 @@ func (c *core) openMCP(ctx context.Context, opts *Options, redactor *redact.Reda
 		},
 		Guard:    egress.NewGuard(append(private, c.cfg.LocalAddresses()...)...),
 		IsAgent:  func(caller *contract.Caller) bool { return c.fleet.IsAgent(caller) },
-		Journal:  newToolJournal(c),
+		Journal:  c.newToolJournal(),
 		Redactor: redactor, Meter: c.telemetry.Metrics(), Logger: c.log,
 	})
 	if err != nil {
@@ -62,7 +62,7 @@ func (c *core) openMCP(ctx context.Context, opts *Options, redactor *redact.Reda
 
 // newMCPAPIs returns the interface for MCP clients, and the metadata of it if tokens of other
 // issuers are accepted.
-func newMCPAPIs(c *core, version string) []httpserver.API {
+func (c *serverCore) newMCPAPIs(version string) []httpserver.API {
 	cfg := mcpserver.Config{
 		Version: version, PublicURL: c.publicURL, RouteLimit: c.access.classifyLimit,
 		Tools: c.mcp, Changed: c.mcp.Changed, Contents: c.mcp, Router: c.router, Registry: c.snapshot, Meter: c.telemetry.Metrics(), Logger: c.log,
@@ -78,7 +78,7 @@ func newMCPAPIs(c *core, version string) []httpserver.API {
 }
 
 // newToolJournal returns the journal of calls of tools and of what leads to them.
-func newToolJournal(c *core) *history.Journal {
+func (c *serverCore) newToolJournal() *history.Journal {
 	owner := ""
 	if c.persistence.shared {
 		owner = c.persistence.owner
@@ -87,20 +87,25 @@ func newToolJournal(c *core) *history.Journal {
 }
 
 // taskInvoker calls tools for tasks of agents.
-type taskInvoker struct{ core *core }
+type taskInvoker struct{ core *serverCore }
 
 // InvokeForTask implements mcptarget.Invoker. The caller is entitled to the agent, and needs
 // no scope of the action.
 func (i taskInvoker) InvokeForTask(ctx context.Context, call *mcptarget.Call) (*contract.ActionResult, error) {
-	if i.core.mcp == nil {
-		return nil, &contract.ActionError{
-			Code: contract.ActionUnavailable, Message: "MCP servers are connected by a running router only: use --url", Severity: contract.SeveritySevere,
-		}
-	}
 	return i.core.mcp.Call(ctx, &mcphost.Call{
 		Action: call.Action, Caller: call.Caller, RequestID: call.Task.RequestID, TraceID: call.Task.TraceID,
 		Agent: call.Agent.ID, Restricted: len(call.Agent.MCPCapabilities) > 0,
 	})
+}
+
+// noTools calls no tools.
+type noTools struct{}
+
+// InvokeForTask implements mcptarget.Invoker.
+func (noTools) InvokeForTask(context.Context, *mcptarget.Call) (*contract.ActionResult, error) {
+	return nil, &contract.ActionError{
+		Code: contract.ActionUnavailable, Message: "MCP servers are connected by a running router only: use --url", Severity: contract.SeveritySevere,
+	}
 }
 
 // mcpCapabilities returns the mcp_capabilities of an agent in a view, false if there is no
@@ -119,9 +124,6 @@ func mcpCapabilities(view *router.View, agentID string) ([]string, bool) {
 // newMCPStatus reports the registry file of MCP servers, nil if there is none and no server
 // is registered.
 func newMCPStatus(host *mcphost.Host, publicText func(error) string) *rest.MCPStatus {
-	if host == nil {
-		return nil
-	}
 	file, servers := host.Status(), host.CountByStatus()
 	total := 0
 	for _, n := range servers {

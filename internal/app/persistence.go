@@ -27,8 +27,7 @@ import (
 	"github.com/caprouter/caprouter/router"
 )
 
-// persistence contains the durable store and its users. A core that routes one request
-// has none.
+// persistence contains the durable store and its users.
 type persistence struct {
 	store       *store.Store
 	buckets     buckets
@@ -81,7 +80,7 @@ const (
 )
 
 // openPersistence opens the store and its tables, and locks the data directory.
-func (c *core) openPersistence(ctx context.Context, opts *Options, use storeUse, redactor *redact.Redactor) error {
+func (c *serverCore) openPersistence(ctx context.Context, opts *Options, used bool, redactor *redact.Redactor) error {
 	p := &persistence{owner: router.NewID(), shared: c.cfg.Store.URL != "", quotas: c.newQuotas()}
 	c.persistence = p // so that close releases it if a later step fails
 	var err error
@@ -92,7 +91,7 @@ func (c *core) openPersistence(ctx context.Context, opts *Options, use storeUse,
 	if err != nil {
 		return err
 	}
-	if p.members, err = c.openMembership(ctx, opts, use); err != nil {
+	if p.members, err = c.openMembership(ctx, opts, used); err != nil {
 		return err
 	}
 	if err := c.openContentKeys(ctx, opts); err != nil {
@@ -103,7 +102,7 @@ func (c *core) openPersistence(ctx context.Context, opts *Options, use storeUse,
 		return telemetry.StoreState{Writable: s.Ready && s.Err == nil, UsedBytes: s.Used}
 	})
 	c.telemetry.Metrics().ObserveTenants(p.heaviestTenants)
-	err = c.openAuditLog(ctx, use)
+	err = c.openAuditLog(ctx, used)
 	if err == nil {
 		err = c.openTables(ctx)
 	}
@@ -126,12 +125,12 @@ func (c *core) openPersistence(ctx context.Context, opts *Options, use storeUse,
 
 // openMembership makes this process one of the replicas that share the store. Its data
 // directory is locked, so no other process has its name.
-func (c *core) openMembership(ctx context.Context, opts *Options, use storeUse) (*replicas.Membership, error) {
+func (c *serverCore) openMembership(ctx context.Context, opts *Options, used bool) (*replicas.Membership, error) {
 	p := c.persistence
 	if c.cfg.Store.URL == "" {
 		return replicas.Alone(datadir.MainReplica, p.owner, opts.Version), nil
 	}
-	name, err := datadir.Replica(c.cfg.DataDir, use == usedStore)
+	name, err := datadir.Replica(c.cfg.DataDir, used)
 	if err != nil {
 		return nil, fmt.Errorf("data_dir: %w", err)
 	}
@@ -140,7 +139,7 @@ func (c *core) openMembership(ctx context.Context, opts *Options, use storeUse) 
 	})
 }
 
-func (c *core) openAuditLog(ctx context.Context, use storeUse) error {
+func (c *serverCore) openAuditLog(ctx context.Context, used bool) error {
 	p, retention := c.persistence, &c.cfg.Store.Retention
 	log, err := p.store.Log(ctx, audit.LogConfig(shareAudit))
 	if err != nil {
@@ -162,14 +161,14 @@ func (c *core) openAuditLog(ctx context.Context, use storeUse) error {
 			Share:    c.cfg.TenantShare(), KeepFacts: c.cfg.Auth.Mode != config.AuthNone && c.cfg.Audit.Required,
 		},
 		OnEvict: c.reportTrim(telemetry.PartAudit),
-		Used:    use == usedStore,
+		Used:    used,
 		Logger:  c.log, OnWrite: c.telemetry.Metrics().RecordAuditWrite,
 	})
 	return err
 }
 
 // openTables opens the buckets at the same time: a cluster under load takes long for each.
-func (c *core) openTables(ctx context.Context) (err error) {
+func (c *serverCore) openTables(ctx context.Context) (err error) {
 	p := c.persistence
 	requestAge := config.Duration(c.cfg.Store.Retention.Requests)
 	tables := []struct {
@@ -215,7 +214,7 @@ func (c *core) openTables(ctx context.Context) (err error) {
 	return err
 }
 
-func (c *core) openTickets(ctx context.Context, opts *Options, redactor *redact.Redactor) error {
+func (c *serverCore) openTickets(ctx context.Context, opts *Options, redactor *redact.Redactor) error {
 	m := c.telemetry.Metrics()
 	cfg := tickets.Config{
 		Bucket: c.persistence.buckets.tickets, Quota: c.persistence.quotas.tickets, NewID: router.NewID, Logger: c.log, AllowPlainHTTP: c.cfg.Dispatch.AllowPlainHTTP, MaskText: redactor.RedactText,
@@ -249,12 +248,8 @@ func (c *core) openTickets(ctx context.Context, opts *Options, redactor *redact.
 	return err
 }
 
-// routerStorage returns the durable dependencies of the router; the zero value without a
-// store.
+// routerStorage returns the durable dependencies of the router.
 func (p *persistence) routerStorage(cfg config.Audit) router.Storage {
-	if p == nil {
-		return router.Storage{}
-	}
 	storage := router.Storage{
 		AuditLog: p.auditLog, AuditOptional: !cfg.Required, AnswerFirst: cfg.Outcome == config.OutcomeInBackground, Requests: p.requests, Events: p.events,
 		Sessions: p.buckets.sessions, SessionQuota: p.quotas.sessions, IdempotencyKeys: p.buckets.idempotencyKeys, IdempotencyQuota: p.quotas.idempotencyKeys, Tickets: p.tickets, Feedback: p.feedback, Owner: p.owner,
@@ -295,7 +290,7 @@ func (p *persistence) startCounting(s *Server) {
 
 // closeStore closes in reverse order of opening.
 func (p *persistence) closeStore(ctx context.Context) error {
-	if p == nil || p.store == nil {
+	if p.store == nil {
 		return nil
 	}
 	var err error

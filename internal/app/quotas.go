@@ -21,7 +21,7 @@ type storeQuotas struct {
 	requests, sessions, idempotencyKeys, tickets, runs, feedback *quota.Ledger
 }
 
-func (c *core) newQuotas() *storeQuotas {
+func (c *serverCore) newQuotas() *storeQuotas {
 	part := func(name, metric string, share float64, cfg quota.Config) *quota.Ledger {
 		cfg.Part, cfg.Share = name, c.cfg.TenantShare()
 		cfg.Limit = int64(share * float64(c.cfg.Store.MaxBytes()))
@@ -44,7 +44,7 @@ func (c *core) newQuotas() *storeQuotas {
 
 // reportTrim returns a function that counts the values that were removed before their
 // retention, and logs a warning now and then.
-func (c *core) reportTrim(part string) func(quota.Owner, int) {
+func (c *serverCore) reportTrim(part string) func(quota.Owner, int) {
 	ctx := loglimit.With(context.Background(), "trimmed "+part)
 	return func(owner quota.Owner, values int) {
 		c.telemetry.Metrics().RecordEarlyRemoval(part, values)
@@ -63,7 +63,7 @@ const (
 // countQuotas counts the values that were stored before the start. Until it has ended, the
 // ledgers count less than the store contains. If other replicas use the store, it counts
 // again regularly, until ctx ends.
-func (c *core) countQuotas(ctx context.Context) error {
+func (c *serverCore) countQuotas(ctx context.Context) error {
 	p := c.persistence
 	begin := time.Now()
 	c.reportCount(ctx, errors.Join(p.loadRequests(ctx), p.loadSessions(ctx), p.loadIdempotencyKeys(ctx), p.feedback.LoadQuota(ctx), c.runs.LoadQuota(ctx)))
@@ -79,7 +79,7 @@ func (c *core) countQuotas(ctx context.Context) error {
 	return nil
 }
 
-func (c *core) reportCount(ctx context.Context, err error) {
+func (c *serverCore) reportCount(ctx context.Context, err error) {
 	if err != nil && ctx.Err() == nil {
 		c.log.ErrorContext(ctx, "not all stored bytes of tenants are counted", "error", err)
 	}

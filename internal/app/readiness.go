@@ -7,11 +7,11 @@ import (
 )
 
 // agentState returns the live state of an agent.
-func (c *core) agentState(id string) rest.AgentState {
+func (c *serverCore) agentState(id string) rest.AgentState {
 	s := c.dispatcher.AgentStatus(id)
 	state := rest.AgentState{State: s.State, Breaker: s.Breaker, OpenUntil: s.OpenUntil, InFlight: s.InFlight}
 	state.Polls, state.LastPoll = c.router.Callbacks().Offers().Polls(id)
-	if agent := c.snapshot().Fleet.Agent(id); agent != nil && c.mcp != nil {
+	if agent := c.snapshot().Fleet.Agent(id); agent != nil {
 		state.MissingCapabilities = c.mcp.MissingCapabilities(id, agent.MCPCapabilities)
 		state.Uncallable = actionOf(agent) != "" && c.mcp.IsUncallable(id, actionOf(agent))
 	}
@@ -24,7 +24,7 @@ func (c *core) agentState(id string) rest.AgentState {
 // readiness reports whether requests are served, and on which version of the
 // registry. If the registry is stale, requests are served and the status is
 // degraded.
-func (c *core) readiness() rest.Readiness {
+func (c *serverCore) readiness() rest.Readiness {
 	registry := c.registry.Status()
 	loadedAt := registry.LoadedAt.UTC()
 	ready := rest.Readiness{
@@ -37,13 +37,13 @@ func (c *core) readiness() rest.Readiness {
 	if s := ready.MCP; s != nil && s.Stale {
 		ready.Status = rest.ReadinessDegraded
 	}
-	if s := ready.Store; s != nil && !s.Ready {
+	if !ready.Store.Ready {
 		ready.Status = rest.ReadinessDegraded
 	}
-	if p := c.persistence; p != nil && p.events.Err() != nil {
+	if err := c.persistence.events.Err(); err != nil {
 		ready.Status = rest.ReadinessDegraded
 		if ready.Store.Error == "" {
-			ready.Store.Error = c.publicErrorText(fmt.Errorf("events cannot be published: %w", p.events.Err()))
+			ready.Store.Error = c.publicErrorText(fmt.Errorf("events cannot be published: %w", err))
 		}
 	}
 	if registry.Err != nil {
@@ -62,7 +62,7 @@ func (c *core) readiness() rest.Readiness {
 
 // publicErrorText returns the text of an error for responses that need no token. If
 // callers have tokens, it omits the error, which may contain files, agents and tenants.
-func (c *core) publicErrorText(err error) string {
+func (c *serverCore) publicErrorText(err error) string {
 	if c.access.verifier != nil {
 		return "see the log for the error"
 	}
@@ -71,7 +71,7 @@ func (c *core) publicErrorText(err error) string {
 
 // classifierStatus reports how requests are classified. A failing model does not affect
 // the readiness, because the lexical classifier replaces it.
-func (c *core) classifierStatus() rest.ClassifierStatus {
+func (c *serverCore) classifierStatus() rest.ClassifierStatus {
 	var s rest.ClassifierStatus
 	s.Mode, s.Reason = c.classifierMode()
 	if c.model != nil {
@@ -82,10 +82,7 @@ func (c *core) classifierStatus() rest.ClassifierStatus {
 
 // storeStatus reports whether the store accepts writes. If it does not, stored answers
 // can still be read.
-func (c *core) storeStatus() *rest.StoreStatus {
-	if c.persistence == nil {
-		return nil
-	}
+func (c *serverCore) storeStatus() *rest.StoreStatus {
 	s := c.persistence.store.Status()
 	status := &rest.StoreStatus{Mode: s.Mode, Ready: s.Ready && s.Err == nil, UsedBytes: s.Used, CapBytes: s.Cap, Replicas: c.persistence.members.CountLive()}
 	if s.Err != nil {

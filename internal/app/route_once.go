@@ -28,11 +28,11 @@ func RouteOnce(ctx context.Context, cfg config.Config, opts Options, req *contra
 	if err != nil {
 		return nil, err
 	}
-	c, err := newCore(ctx, cfg, opts, keys, noStore)
+	c, err := newCore(ctx, cfg, opts, keys)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = c.closeResources(ctx) }() // nothing is stored
+	defer c.close(ctx)
 	model, err := lexical.TrainContext(ctx, classifier.BuildCorpus(snapshot.Catalogue))
 	if err != nil {
 		return nil, err

@@ -21,7 +21,7 @@ import (
 )
 
 // openRuns creates the service of orchestrations. It starts no run.
-func openRuns(ctx context.Context, c *core, opts *Options, redactor *redact.Redactor) (*orchestrations.Service, error) {
+func (c *serverCore) openRuns(ctx context.Context, opts *Options, redactor *redact.Redactor) (*orchestrations.Service, error) {
 	cfg, p := &c.cfg.Orchestrator, c.persistence
 	rules, err := policy.Default()
 	if cfg.PolicyFile != "" {
@@ -30,7 +30,7 @@ func openRuns(ctx context.Context, c *core, opts *Options, redactor *redact.Reda
 	if err != nil {
 		return nil, fmt.Errorf("orchestrator.policy_file: %w", err)
 	}
-	models, err := openRunModels(c, opts, redactor)
+	models, err := c.openRunModels(opts, redactor)
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +38,7 @@ func openRuns(ctx context.Context, c *core, opts *Options, redactor *redact.Reda
 	service, err := orchestrations.New(ctx, orchestrations.Config{
 		Bucket: p.buckets.runs, Quota: p.quotas.runs, Owner: p.owner, IsLive: p.members.IsLive, Messages: p.store,
 		IdempotencyKeys: p.buckets.idempotencyKeys, IdempotencyQuota: p.quotas.idempotencyKeys,
-		Servers: c.mcp, Tools: c.mcp, Journal: newToolJournal(c), Contents: p.auditLog, Redactor: redactor, Enforcer: rules,
+		Servers: c.mcp, Tools: c.mcp, Journal: c.newToolJournal(), Contents: p.auditLog, Redactor: redactor, Enforcer: rules,
 		Models:     models,
 		Planner:    contract.RunModel{Kind: cfg.Planner.Kind, Endpoint: cfg.Planner.Endpoint, Model: c.cfg.LLM.RunModelName(cfg.Planner.Kind, cfg.Planner.Model), PromptVersion: prompts.PlannerVersion},
 		Verifier:   contract.RunModel{Kind: cfg.Verifier.Kind, Endpoint: cfg.Verifier.Endpoint, Model: c.cfg.LLM.RunModelName(cfg.Verifier.Kind, cfg.Verifier.Model), PromptVersion: prompts.VerifierVersion},
@@ -54,14 +54,11 @@ func openRuns(ctx context.Context, c *core, opts *Options, redactor *redact.Reda
 }
 
 // goalRunner pursues the goals of tasks of agents.
-type goalRunner struct{ core *core }
+type goalRunner struct{ core *serverCore }
 
 // RunForTask implements orchestratortarget.Runner. The run has the id of the task, so that a
 // task that is sent again finds its run.
 func (g goalRunner) RunForTask(ctx context.Context, goal *contract.Goal, call dispatch.Call) (*contract.Orchestration, error) {
-	if g.core.runs == nil {
-		return nil, &contract.Error{Code: contract.CodeToolUnavailable, Message: "goals are pursued by a running router only: use --url"}
-	}
 	return g.core.runs.Complete(ctx, orchestrations.Submission{
 		Goal: goal, Caller: call.Caller, ID: call.Task.TaskID, TraceID: call.Task.TraceID,
 		Agent: call.Agent.ID, RequestID: call.Task.RequestID, Restricted: len(call.Agent.MCPCapabilities) > 0,
@@ -72,8 +69,16 @@ func (g goalRunner) RunForTask(ctx context.Context, goal *contract.Goal, call di
 	})
 }
 
+// noGoals pursues no goals.
+type noGoals struct{}
+
+// RunForTask implements orchestratortarget.Runner.
+func (noGoals) RunForTask(context.Context, *contract.Goal, dispatch.Call) (*contract.Orchestration, error) {
+	return nil, &contract.Error{Code: contract.CodeToolUnavailable, Message: "goals are pursued by a running router only: use --url"}
+}
+
 // requestRuns are the orchestrations of requests. It implements history.RequestRuns.
-type requestRuns struct{ core *core }
+type requestRuns struct{ core *serverCore }
 
 // CancelRuns implements history.RequestRuns.
 func (r requestRuns) CancelRuns(ctx context.Context, requestID, by string) (bool, error) {
@@ -91,7 +96,7 @@ func (r requestRuns) DeleteRun(ctx context.Context, id string) error {
 }
 
 // openRunModels returns the planners and verifiers of orchestrations, and calls none.
-func openRunModels(c *core, opts *Options, redactor *redact.Redactor) (*planner.Models, error) {
+func (c *serverCore) openRunModels(opts *Options, redactor *redact.Redactor) (*planner.Models, error) {
 	cfg, key := &c.cfg.Orchestrator, c.cfg.LLM.APIKey(opts.EnvLookup())
 	if err := c.cfg.LLM.CheckKeyOwner(key); err != nil {
 		return nil, err

@@ -29,7 +29,7 @@ import (
 // Server is a running router. Wait must be called to release its resources.
 type Server struct {
 	addr   string
-	core   *core
+	core   *serverCore
 	group  *run.Group
 	hangup chan os.Signal
 }
@@ -41,11 +41,11 @@ func Start(ctx context.Context, cfg config.Config, opts Options) (*Server, error
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	keys, use, err := openSigningKeys(cfg.DataDir)
+	keys, used, err := openSigningKeys(cfg.DataDir)
 	if err != nil {
 		return nil, err
 	}
-	c, err := newCore(ctx, cfg, opts, keys, use)
+	c, err := newServerCore(ctx, cfg, opts, keys, used)
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +57,7 @@ func Start(ctx context.Context, cfg config.Config, opts Options) (*Server, error
 }
 
 // newServer listens and returns when the server routes requests.
-func newServer(ctx context.Context, c *core, opts Options) (*Server, error) {
+func newServer(ctx context.Context, c *serverCore, opts Options) (*Server, error) {
 	if err := c.openRegistry(ctx); err != nil {
 		return nil, err
 	}
@@ -179,7 +179,7 @@ func (s *Server) Wait() error {
 }
 
 // setPublicURL sets the base URL of callbacks.
-func (c *core) setPublicURL(addr string) {
+func (c *serverCore) setPublicURL(addr string) {
 	public := strings.TrimSuffix(c.cfg.PublicURL, "/")
 	if public == "" {
 		scheme := "http://"
@@ -207,7 +207,7 @@ func openRegistryFile(cfg *config.Registry, logger *slog.Logger) (*registry.File
 }
 
 // openRegistry makes the first version of the registry of its sources.
-func (c *core) openRegistry(ctx context.Context) (err error) {
+func (c *serverCore) openRegistry(ctx context.Context) (err error) {
 	c.views = newViewBuilder(storedModels(c.cfg.DataDir, c.log), c.dispatcher, c.installView)
 	cfg := fleet.Config{Bucket: c.persistence.buckets.agents, Operator: c.operatorDefinition, CheckAddress: c.target.CheckAddress, OnChange: c.persistence.recordFleetChange(c.log), Logger: c.log}
 	if c.cfg.Store.URL != "" {
@@ -236,14 +236,14 @@ func (c *core) openRegistry(ctx context.Context) (err error) {
 }
 
 // operatorDefinition returns the last valid content of the registry file.
-func (c *core) operatorDefinition() *capabilities.Definition {
+func (c *serverCore) operatorDefinition() *capabilities.Definition {
 	d, _ := c.file.State() // the registry reports the error
 	return d
 }
 
 // watchRegistry keeps the registry up to date with its sources. Agents may register
 // themselves even if the file is not watched.
-func (c *core) watchRegistry(ctx context.Context) error {
+func (c *serverCore) watchRegistry(ctx context.Context) error {
 	if c.cfg.Registry.HotReload {
 		return c.registry.Run(ctx)
 	}
@@ -266,7 +266,7 @@ func reloadOnHangup(ctx context.Context, hangup <-chan os.Signal, reload ...func
 }
 
 // newHTTPServer returns the HTTP server with the REST interface and that for MCP clients.
-func (c *core) newHTTPServer(version string) (*httpserver.Server, error) {
+func (c *serverCore) newHTTPServer(version string) (*httpserver.Server, error) {
 	leases, err := c.newLeases()
 	if err != nil {
 		return nil, err
@@ -317,7 +317,7 @@ func (c *core) newHTTPServer(version string) (*httpserver.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, mounted := range append([]httpserver.API{api}, newMCPAPIs(c, version)...) {
+	for _, mounted := range append([]httpserver.API{api}, c.newMCPAPIs(version)...) {
 		if err := srv.Mount(mounted); err != nil {
 			return nil, err
 		}
@@ -326,7 +326,7 @@ func (c *core) newHTTPServer(version string) (*httpserver.Server, error) {
 }
 
 // newLeases returns the leases of agents that pull their tasks.
-func (c *core) newLeases() (*pulltarget.Leases, error) {
+func (c *serverCore) newLeases() (*pulltarget.Leases, error) {
 	return pulltarget.NewLeases(pulltarget.Config{
 		Requests: c.persistence.requests, Offers: c.router.Callbacks().Offers(), Tasks: c.router, Tokens: c.issuer,
 		Issuer: c.cfg.Auth.Issuer, PublicURL: c.publicURL, OnLease: c.telemetry.Metrics().RecordTaskLease, Logger: c.log,
@@ -334,6 +334,6 @@ func (c *core) newLeases() (*pulltarget.Leases, error) {
 }
 
 // verifyTaskToken verifies the token of an agent that sends a callback.
-func (c *core) verifyTaskToken(token string) (contract.TaskGrant, error) {
+func (c *serverCore) verifyTaskToken(token string) (contract.TaskGrant, error) {
 	return c.issuer.VerifyTaskToken(c.cfg.Auth.Issuer, token, time.Now())
 }

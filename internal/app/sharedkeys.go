@@ -9,7 +9,7 @@ import (
 
 // openContentKeys opens the keys of stored contents. With a store that replicas share, it refuses
 // others than theirs, and shares the signing keys with them.
-func (c *core) openContentKeys(ctx context.Context, opts *Options) (err error) {
+func (c *serverCore) openContentKeys(ctx context.Context, opts *Options) (err error) {
 	p, encryption := c.persistence, &c.cfg.Store.Encryption
 	if c.cfg.Store.URL == "" {
 		p.contentKeys, err = encryption.OpenKeys(c.cfg.DataDir, opts.EnvLookup())

@@ -166,15 +166,11 @@ func (b *viewBuilder) installView(v *router.View, restricted bool) {
 	b.install(v)
 }
 
-// installView makes v the View of the router, removes bindings of agents that it does not
-// contain any more, and logs warnings about the part of the registry that has changed.
+// installView makes v the View of the router, and logs warnings about the part of the registry
+// that has changed.
 func (c *core) installView(v *router.View) {
 	previous := c.router.View()
 	c.router.SetView(v)
-	if c.mcp != nil {
-		c.mcp.RefreshBindings()
-		c.agentCheck.viewInstalled()
-	}
 	if previous == nil || previous.Fleet.Revision != v.Fleet.Revision {
 		for _, w := range v.Fleet.Warnings {
 			c.log.Warn("registry", "warning", w)
