@@ -73,6 +73,9 @@ func (s *syncOutcomeRecorder) Promote(ctx context.Context, addTasks func(*reques
 	return promoted.Owned(), nil
 }
 
+// isStored reports whether the request was promoted to a stored one.
+func (s *syncOutcomeRecorder) isStored() bool { return s.promoted.Load() != nil }
+
 // publish sends an event of a promoted request to the readers of its events.
 func (s *syncOutcomeRecorder) publish(ev *contract.Event) {
 	if promoted := s.promoted.Load(); promoted != nil {

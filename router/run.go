@@ -51,12 +51,6 @@ type requestRun struct {
 
 func (run *requestRun) isDryRun() bool { return run.Options.DryRun }
 
-// isStored reports whether the synchronous request was promoted to a stored one.
-func (run *requestRun) isStored() bool {
-	recorder, ok := run.recorder.(*syncOutcomeRecorder)
-	return ok && recorder.promoted.Load() != nil
-}
-
 // showDecision shows the decision to lookups of the running request.
 func (run *requestRun) showDecision(d *contract.Decision) {
 	if !run.isDryRun() {

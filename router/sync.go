@@ -85,7 +85,8 @@ func (r *Router) handleSync(
 		ev.RequestID, ev.At = run.RequestID, r.cfg.Now().UTC()
 		emit(ev)
 	}
-	if resp, err = r.serveSync(ctx, run); err != nil && !run.isStored() {
+	recorder := &syncOutcomeRecorder{router: r, run: run}
+	if resp, err = r.serveSync(ctx, run, recorder); err != nil && !recorder.isStored() {
 		r.keys.Release(ctx, run.reservation, run.RequestID)
 	}
 	return run, resp, err
@@ -93,8 +94,9 @@ func (r *Router) handleSync(
 
 // serveSync runs the pipeline by the deadline of the request. A disconnect of the
 // caller cancels the request, unless it has an idempotency key: then it is executed
-// to its end, so that the caller can send it again and get the response.
-func (r *Router) serveSync(ctx context.Context, run *requestRun) (resp *contract.Response, err error) {
+// to its end, so that the caller can send it again and get the response. The recorder is not
+// used for a dry run.
+func (r *Router) serveSync(ctx context.Context, run *requestRun, recorder *syncOutcomeRecorder) (resp *contract.Response, err error) {
 	if run.reservation.Held() {
 		ctx = context.WithoutCancel(ctx)
 	}
@@ -110,7 +112,6 @@ func (r *Router) serveSync(ctx context.Context, run *requestRun) (resp *contract
 	ctx, cancelCause := context.WithCancelCause(ctx)
 	defer cancelCause(nil)
 	run.inflight = inflight.NewRequest(run.RequestID, run.TraceID, run.Caller, cancelCause)
-	recorder := &syncOutcomeRecorder{router: r, run: run}
 	recorder.deadline, _ = ctx.Deadline()
 	run.recorder = recorder
 	run.persistence = r.executor.InMemory()
