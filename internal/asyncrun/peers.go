@@ -28,8 +28,8 @@ type Messenger interface {
 // requestTopic is the topic of the messages about requests.
 const requestTopic = "requests"
 
-// message is a notification about a request between the processes that share the store. Only the process that
-// executes the request acts on it, except for an offer.
+// message is a notification about a request between the processes that share the store. Only
+// the process that executes the request acts on it, except for an offer.
 type message struct {
 	Kind      messageKind        `json:"kind"`
 	RequestID string             `json:"request_id"`

@@ -41,9 +41,8 @@ func (r *Run) restorePlan(rec *requests.Record) {
 }
 
 // RecordDecision makes the plan and the decision durable before any task is sent. The
-// stored request is running when its first task is stored.
-// If the store rejects a write, it retries until the deadline, because the request
-// was accepted.
+// stored request is running when its first task is stored. If the store rejects a write,
+// RecordDecision retries until the deadline, because the request was accepted.
 func (r *Run) RecordDecision(ctx context.Context, p *plan.Plan, meanwhile func()) error {
 	if errors.Is(context.Cause(ctx), dispatch.ErrHandedOver) {
 		return dispatch.ErrHandedOver

@@ -14,9 +14,9 @@ import (
 // Erase removes the content of a request of the caller, or of its call of a tool or its
 // orchestration: prompt, decision, response, turns of its session, events, orchestrations,
 // feedback, and texts in tickets. The audit log keeps that the request existed, when, whose it
-// was, and its status. Orchestrations that have
-// not ended although the request has are cancelled. Erase waits a few seconds for the end of a
-// request that was just cancelled, and of its orchestrations; then the error is conflict.
+// was, and its status. Orchestrations that have not ended although the request has are
+// cancelled. Erase waits a few seconds for the end of a request that was just cancelled, and of
+// its orchestrations; then the error is conflict.
 //
 // If a part cannot be erased, Erase returns overloaded; it is safe to call again.
 func (s *Service) Erase(ctx context.Context, id string, caller *contract.Caller) error {

@@ -76,8 +76,9 @@ func newDeclaredTexts(d *trainingSet) declaredTexts {
 	return x
 }
 
-// compare returns the similarity of a text to a class. The features of the text
-// are those that seen has the generation for; squaredNorm is that of its words. Samples for which skip returns true are ignored; skip may be nil.
+// compare returns the similarity of a text to a class. The features of the text are those for
+// which seen has the generation; squaredNorm is that of its words. Samples for which skip
+// returns true are ignored; skip may be nil.
 func (x *declaredTexts) compare(class int, idf []float32, seen []uint32, generation uint32, squaredNorm float32, skip func(sample int32) bool) textSimilarity {
 	var l textSimilarity
 	for i := x.start[class]; i < x.start[class+1]; i++ {

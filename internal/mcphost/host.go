@@ -66,8 +66,9 @@ type Host struct {
 	registrations map[string]*storedServer
 }
 
-// New loads the file and the stored registrations. A file with mistakes is strictyaml.Errors. No server is started
-// before Start. Close must be called; the end of the context does not end the servers.
+// New loads the file and the stored registrations. A file with mistakes is strictyaml.Errors.
+// No server is started before Start. Close must be called; the end of the context does not end
+// the servers.
 func New(ctx context.Context, cfg Config) (*Host, error) {
 	cfg.Gateway.Client.Logger, cfg.Gateway.Guard = cfg.Logger, cfg.Guard
 	cfg.Gateway.Recorder = &callRecorder{journal: cfg.Journal, meter: cfg.Meter, redactor: cfg.Redactor, log: cfg.Logger}

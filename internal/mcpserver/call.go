@@ -126,8 +126,9 @@ func (c *call) newError(rpcCode int64, code contract.Code, message string) error
 // maxConnect bounds how long a list waits for servers that are not connected yet.
 const maxConnect = 2 * time.Second
 
-// listTools returns the tools that the caller may call, ordered by name. Clients ask for the list once, when they start, so that it
-// waits for servers that are not connected yet, and starts those that start lazily.
+// listTools returns the tools that the caller may call, ordered by name. Clients request the
+// list once, when they start, so that it waits for servers that are not connected yet, and
+// starts those that start lazily.
 func (c *call) listTools(cursor string) *mcp.ListToolsResult {
 	c.waitForServers()
 	tools := map[string]*mcp.Tool{}

@@ -31,8 +31,9 @@ const (
 	maxConfidence = 0.999
 )
 
-// Model maps the features of a prediction to the probability that it is correct. A logistic regression ranks predictions, and an isotonic
-// curve maps the rank to the share of correct held-out predictions.
+// Model maps the features of a prediction to the probability that it is correct. A logistic
+// regression ranks predictions, and an isotonic curve maps the rank to the share of correct
+// held-out predictions.
 //
 // The ranking is fitted on predictions in and out of scope, so that
 // out-of-scope texts rank last. The curve is fitted on those in scope only.
