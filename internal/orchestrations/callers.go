@@ -240,21 +240,10 @@ func (s *Service) cancel(ctx context.Context, id, by string) (*contract.Orchestr
 		return nil, store.CallerError(ctx, s.cfg.Logger, "the orchestration cannot be cancelled", err)
 	case rec.State.Terminal():
 		s.conclude(ctx, rec)
-	case !s.cancelLocal(id, orchestrator.ErrCancelled):
+	case !s.running.cancel(id, orchestrator.ErrCancelled):
 		if err := s.cfg.Messages.Broadcast(cancelTopic, []byte(id)); err != nil {
 			s.cfg.Logger.Debug("a cancellation was not sent to the other replicas", "orchestration_id", id, "error", err)
 		}
 	}
 	return rec.Snapshot(), nil
-}
-
-// cancelLocal cancels a run that this process executes, and reports whether it does.
-func (s *Service) cancelLocal(id string, cause error) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	cancel := s.running[id]
-	if cancel != nil {
-		cancel(cause)
-	}
-	return cancel != nil
 }

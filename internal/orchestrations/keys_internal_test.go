@@ -59,14 +59,14 @@ func TestService_RepeatsNoGoalWhoseRunIsGone(t *testing.T) {
 func TestService_ReleasesKeyOfRejectedGoal(t *testing.T) {
 	s, _ := openService(t, &serviceConfig{servers: noServers{}})
 	for range maxRuns {
-		if _, err := s.reserve(newRunID()+fmt.Sprint(len(s.running)), false); err != nil {
+		if _, err := s.running.reserve(newRunID()+fmt.Sprint(len(s.running.byID)), false); err != nil {
 			t.Fatal(err)
 		}
 	}
 	_, err := s.Submit(t.Context(), keyedSubmission(1, 0))
 	checkCode(t, "too many runs", err, contract.CodeOverloaded)
-	for id := range s.running {
-		s.release(id)
+	for id := range s.running.byID {
+		s.running.release(id)
 	}
 	sub := keyedSubmission(2, 0)
 	if run, err := s.Submit(t.Context(), sub); err != nil || run.Replayed || run.OrchestrationID != sub.ID {

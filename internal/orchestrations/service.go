@@ -2,11 +2,9 @@ package orchestrations
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -64,10 +62,6 @@ type Messenger interface {
 	Subscribe(ctx context.Context, topic string, fn func(data []byte)) error
 }
 
-// maxRuns bounds the runs that a process executes at a time. Runs that wait for a person
-// do not count.
-const maxRuns = 64
-
 // Service executes runs. Its methods may be called from any goroutine.
 type Service struct {
 	cfg    Config
@@ -76,20 +70,15 @@ type Service struct {
 	engine *orchestrator.Orchestrator
 	group  *run.Group
 
-	newContext func() (context.Context, context.CancelCauseFunc) // of a run
-	stopRuns   context.CancelFunc
+	running  *runningRuns
+	stopRuns context.CancelFunc // ends their contexts
 
 	counts atomic.Pointer[map[contract.OrchestrationStatus]int] // of the last sweep
-
-	mu      sync.Mutex
-	running map[string]context.CancelCauseFunc
-	closed  bool          // no run is begun any more
-	idle    chan struct{} // closed when closed is set and running is empty
 }
 
 // New returns a Service. Close must be called.
 func New(ctx context.Context, cfg Config) (*Service, error) {
-	s := &Service{cfg: cfg, store: newRunStore(cfg.Bucket, cfg.Quota), running: map[string]context.CancelCauseFunc{}, idle: make(chan struct{})}
+	s := &Service{cfg: cfg, store: newRunStore(cfg.Bucket, cfg.Quota)}
 	s.keys = idempotency.New(idempotency.Config{
 		Bucket: cfg.IdempotencyKeys, Shares: cfg.IdempotencyQuota, Requests: keyedRuns{s.store},
 		Owner: cfg.Owner, IsLive: cfg.IsLive, Logger: cfg.Logger, Now: time.Now,
@@ -104,15 +93,14 @@ func New(ctx context.Context, cfg Config) (*Service, error) {
 		return nil, err
 	}
 	base, stop := context.WithCancel(context.WithoutCancel(ctx))
-	s.group, s.stopRuns = run.New(base), stop
-	s.newContext = func() (context.Context, context.CancelCauseFunc) { return context.WithCancelCause(base) }
+	s.group, s.running, s.stopRuns = run.New(base), newRunningRuns(base), stop
 	return s, nil
 }
 
 // Close stops the runs before their next call, and waits for the calls in flight until the
 // context ends. Their records can be taken over.
 func (s *Service) Close(ctx context.Context) {
-	idle := s.rejectRuns()
+	idle := s.running.close()
 	s.engine.Drain()
 	select {
 	case <-idle:
@@ -122,54 +110,6 @@ func (s *Service) Close(ctx context.Context) {
 	_ = s.group.Wait() // a run does not return an error
 }
 
-// rejectRuns rejects further runs. The channel is closed when none is executed.
-func (s *Service) rejectRuns() (idle <-chan struct{}) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.closed {
-		s.closed = true
-		s.closeIfIdle()
-	}
-	return s.idle
-}
-
-// closeIfIdle closes idle if there are no runs and will be none. The caller holds mu.
-func (s *Service) closeIfIdle() {
-	if s.closed && len(s.running) == 0 {
-		close(s.idle)
-	}
-}
-
-// reserve counts a run that this process is about to execute, and returns its context. A
-// run that has begun elsewhere is executed in any case.
-func (s *Service) reserve(id string, begun bool) (context.Context, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case s.closed:
-		return nil, &contract.Error{Code: contract.CodeOverloaded, Message: "the server is stopping"}
-	case s.running[id] != nil:
-		return nil, errRunning
-	case !begun && len(s.running) >= maxRuns:
-		return nil, &contract.Error{Code: contract.CodeOverloaded, Message: fmt.Sprintf("%d orchestrations are running, the maximum", maxRuns)}
-	}
-	ctx, cancel := s.newContext()
-	s.running[id] = cancel
-	return ctx, nil
-}
-
-var errRunning = errors.New("this process executes the run")
-
-func (s *Service) release(id string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if cancel := s.running[id]; cancel != nil {
-		cancel(nil)
-		delete(s.running, id)
-		s.closeIfIdle()
-	}
-}
-
 // start executes a run in the background.
 func (s *Service) start(ctx context.Context, rec *orchestrator.Record) {
 	s.group.Go("orchestration", func(context.Context) error {
@@ -177,7 +117,7 @@ func (s *Service) start(ctx context.Context, rec *orchestrator.Record) {
 		if err == nil && done.State.Terminal() {
 			s.conclude(context.WithoutCancel(ctx), done) // before the release, so that the sweep does not do it as well
 		}
-		s.release(rec.ID)
+		s.running.release(rec.ID)
 		switch {
 		case err != nil:
 			s.cfg.Logger.Debug("an orchestration is not continued here", "orchestration_id", rec.ID, "error", err)

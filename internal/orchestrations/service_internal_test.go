@@ -204,9 +204,9 @@ func TestService_EndsRunThatPanics(t *testing.T) {
 	s, journal := openService(t, &serviceConfig{servers: faultyServers{}})
 	waitConcluded(t, s, journal, submitGoal(t, s), "aborted")
 	testkit.Eventually(t, "the run is not executed any more", func() bool {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return len(s.running) == 0
+		s.running.mu.Lock()
+		defer s.running.mu.Unlock()
+		return len(s.running.byID) == 0
 	})
 }
 
@@ -325,7 +325,7 @@ func TestService_WithdrawsUnconfirmedRun(t *testing.T) {
 	if n := len(servers.listing); n > 0 {
 		t.Error("got the run executed, want it cancelled")
 	}
-	testkit.Eventually(t, "the run is released", func() bool { return !s.isRunning(sub.ID) })
+	testkit.Eventually(t, "the run is released", func() bool { return !s.running.has(sub.ID) })
 }
 
 // TestService_RejectsPatternsWithoutActions: a name without a server would deny nothing.

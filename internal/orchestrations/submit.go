@@ -80,7 +80,7 @@ func (s *Service) prepare(sub *Submission) (*orchestrator.Record, error) {
 
 // begin stores a run, and executes it in the background.
 func (s *Service) begin(ctx context.Context, rec *orchestrator.Record, reservation idempotency.Reservation) error {
-	runCtx, err := s.reserve(rec.ID, false)
+	runCtx, err := s.running.reserve(rec.ID, false)
 	if err != nil {
 		s.keys.Release(ctx, reservation, rec.ID)
 		return err
@@ -98,7 +98,7 @@ func (s *Service) begin(ctx context.Context, rec *orchestrator.Record, reservati
 	if errors.Is(err, store.ErrUnavailable) {
 		s.withdraw(rec.ID) // it keeps its key, because it may be stored
 	} else {
-		s.release(rec.ID)
+		s.running.release(rec.ID)
 		s.keys.Release(ctx, reservation, rec.ID)
 	}
 	if e, ok := errors.AsType[*contract.Error](err); ok {
@@ -111,7 +111,7 @@ func (s *Service) begin(ctx context.Context, rec *orchestrator.Record, reservati
 // releases it. Until then it counts as running, so that the sweep does not execute it.
 func (s *Service) withdraw(id string) {
 	s.group.Go("withdraw orchestration "+id, func(ctx context.Context) error {
-		defer s.release(id)
+		defer s.running.release(id)
 		backoff := resilience.Backoff{Min: minWritePause, Max: maxWritePause}
 		for {
 			rec, err := s.store.cancelCreated(ctx, id, s.cfg.Owner)

@@ -16,12 +16,6 @@ import (
 // record: its creation was interrupted.
 const minEntryAge = time.Minute
 
-func (s *Service) isRunning(id string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.running[id] != nil
-}
-
 // errNotAbandoned ends the takeover of a run that needs no work, or that a live process
 // executes.
 var errNotAbandoned = errors.New("the run needs no other process")
@@ -37,7 +31,7 @@ func (s *Service) tryResume(id string) {
 
 // resume takes a run over, unless it needs no work or a live process executes it.
 func (s *Service) resume(ctx context.Context, id string) error {
-	if s.isRunning(id) {
+	if s.running.has(id) {
 		return nil
 	}
 	rec, err := s.store.get(ctx, id)
@@ -57,7 +51,7 @@ func (s *Service) resume(ctx context.Context, id string) error {
 			return err // it was concluded since the index was read
 		}
 	}
-	runCtx, err := s.reserve(id, true)
+	runCtx, err := s.running.reserve(id, true)
 	if err != nil {
 		return nil //nolint:nilerr // it is executed, or this process stops
 	}
@@ -73,13 +67,13 @@ func (s *Service) resume(ctx context.Context, id string) error {
 	})
 	switch {
 	case err != nil:
-		s.release(id)
+		s.running.release(id)
 		if errors.Is(err, errNotAbandoned) {
 			return nil
 		}
 		return err
 	case rec.State.Terminal():
-		s.release(id)
+		s.running.release(id)
 		s.conclude(ctx, rec)
 		return nil
 	}
@@ -115,7 +109,7 @@ func (s *Service) Run(ctx context.Context) error {
 	})
 	g.Go("cancellations of other replicas", func(ctx context.Context) error {
 		subscribe := func() {
-			_ = s.cfg.Messages.Subscribe(ctx, cancelTopic, func(id []byte) { s.cancelLocal(string(id), orchestrator.ErrCancelled) })
+			_ = s.cfg.Messages.Subscribe(ctx, cancelTopic, func(id []byte) { s.running.cancel(string(id), orchestrator.ErrCancelled) })
 		}
 		subscribe()
 		for range run.Ticks(ctx, sweepInterval) { // the connection was interrupted
@@ -144,11 +138,11 @@ func (s *Service) sweep(ctx context.Context) {
 			counts[rec.Status()]++
 		}
 		switch {
-		case !s.isRunning(id):
+		case !s.running.has(id):
 			s.tryResume(id)
 		case err == nil && rec.CancelledBy != "":
 			// Another process has recorded the cancellation, and its message may be lost.
-			s.cancelLocal(id, orchestrator.ErrCancelled)
+			s.running.cancel(id, orchestrator.ErrCancelled)
 		}
 	}
 	s.counts.Store(&counts)
