@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,7 +17,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
-	"go.uber.org/goleak"
 
 	"github.com/caprouter/caprouter/internal/testkit"
 )
@@ -276,152 +274,6 @@ func TestStreamEvents_ReadersHaveTheirOwnClass(t *testing.T) {
 	for _, closeBody := range closers {
 		closeBody()
 		testkit.Receive(t, f.causes)
-	}
-}
-
-// TestServe_DrainEndsReaders: a stream with EndOnShutdown ends at the beginning of the shutdown,
-// other streams end with their source.
-func TestServe_DrainEndsReaders(t *testing.T) {
-	f := newWaitingAPI()
-	release := make(chan struct{})
-	wait := f.stream
-	f.stream = func(c *Context) EventStream {
-		if c.Request.URL.Path == "/events" {
-			return wait(c)
-		}
-		return EventStream{Source: func(_ context.Context, emit EmitFunc) error {
-			if err := emit(&Event{Name: "first", Data: 1}); err != nil {
-				return err
-			}
-			<-release
-			return emit(&Event{Name: "last", Data: 2})
-		}}
-	}
-	srv := startServer(t, Config{DrainTimeout: forever}, f.fakeAPI)
-	reader, _ := srv.openEvents(t.Context(), t, http.MethodGet, "/events")
-	running, _ := srv.openEvents(t.Context(), t, http.MethodPost, "/stream")
-	stopped := make(chan error, 1)
-	go func() { stopped <- srv.stop() }()
-
-	nextEvent(t, reader, "first")
-	if ev, err := reader.Next(); err != nil || ev.Comment != "the server is stopping; connect again" {
-		t.Errorf("got %+v (%v), want a comment", ev, err)
-	}
-	if _, err := reader.Next(); !errors.Is(err, io.EOF) {
-		t.Errorf("got %v, want the end of the stream", err)
-	}
-	if cause := testkit.Receive(t, f.causes); !errors.Is(cause, errShutdown) {
-		t.Errorf("context: got %v, want %v", cause, errShutdown)
-	}
-	close(release)
-	nextEvent(t, running, "first")
-	nextEvent(t, running, "last")
-	if err := testkit.Receive(t, stopped); err != nil {
-		t.Errorf("Serve: %v", err)
-	}
-}
-
-func TestServe_DrainCancelsStreams(t *testing.T) {
-	f := newWaitingAPI()
-	srv := startServer(t, Config{DrainTimeout: time.Millisecond, DrainGrace: forever}, f.fakeAPI)
-	r, _ := srv.openEvents(t.Context(), t, http.MethodPost, "/stream")
-	nextEvent(t, r, "first")
-	stopped := make(chan error, 1)
-	go func() { stopped <- srv.stop() }()
-	if ev := nextEvent(t, r, EventError); !strings.Contains(ev.Data, `"error":"overloaded"`) {
-		t.Errorf("got %+v, want the code overloaded", ev)
-	}
-	if err := testkit.Receive(t, stopped); err != nil {
-		t.Errorf("Serve: %v", err)
-	}
-}
-
-// TestServe_DrainWritesLastEvents: each reader gets the events that the source emits after its
-// context was cancelled.
-func TestServe_DrainWritesLastEvents(t *testing.T) {
-	f := source(func(ctx context.Context, emit EmitFunc) error {
-		if err := emit(&Event{Name: "first", Data: 1}); err != nil {
-			return err
-		}
-		<-ctx.Done()
-		return errors.Join(emit(&Event{Name: "progress", Data: 2}), emit(&Event{Name: "final", Data: 3}))
-	})
-	srv := startServer(t, Config{DrainTimeout: time.Millisecond, DrainGrace: forever}, f)
-	readers := make([]*testkit.SSEReader, 30)
-	for i := range readers {
-		readers[i], _ = srv.openEvents(t.Context(), t, http.MethodPost, "/stream")
-		nextEvent(t, readers[i], "first")
-	}
-	stopped := make(chan error, 1)
-	go func() { stopped <- srv.stop() }()
-	for _, r := range readers {
-		nextEvent(t, r, "progress")
-		nextEvent(t, r, "final")
-	}
-	if err := testkit.Receive(t, stopped); err != nil {
-		t.Errorf("Serve: %v", err)
-	}
-}
-
-// TestServer_ReleasesAbandonedRequests: ten thousand callers disconnect, a quarter of them at
-// each of four stages.
-func TestServer_ReleasesAbandonedRequests(t *testing.T) {
-	const callers, batch = 10_000, 200
-	if testing.Short() {
-		t.Skip("10,000 connections")
-	}
-	already := goleak.IgnoreCurrent()
-	f := newWaitingAPI()
-	srv := startServer(t, Config{Heartbeat: time.Millisecond}, f.fakeAPI)
-	readFirst := func(ctx context.Context, method, path string) {
-		resp, err := srv.open(ctx, method, path, "")
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		defer resp.Body.Close()
-		if _, err := testkit.NewSSEReader(resp.Body).Next(); err != nil {
-			t.Error(err)
-		}
-	}
-	kinds := []func(ctx context.Context){
-		func(ctx context.Context) { readFirst(ctx, http.MethodGet, "/events") },
-		func(ctx context.Context) { readFirst(ctx, http.MethodPost, "/stream") },
-		func(ctx context.Context) { // disconnect without reading
-			if resp, err := srv.open(ctx, http.MethodGet, "/events", ""); err == nil {
-				resp.Body.Close()
-			}
-		},
-		func(ctx context.Context) { // disconnect before the response
-			ctx, cancel := context.WithTimeout(ctx, time.Millisecond)
-			defer cancel()
-			if resp, err := srv.open(ctx, http.MethodPost, "/work", "{}"); err == nil {
-				resp.Body.Close()
-			}
-		},
-	}
-	for range callers / batch {
-		var all sync.WaitGroup
-		for i := range batch {
-			all.Go(func() {
-				ctx, disconnect := context.WithCancel(t.Context())
-				defer disconnect()
-				kinds[i%len(kinds)](ctx)
-			})
-		}
-		all.Wait()
-	}
-	if err := srv.stop(); err != nil { // waits for running requests
-		t.Errorf("Serve: %v", err)
-	}
-	if begun, ended := f.begun.Load(), f.ended.Load(); begun != ended || begun < callers/2 {
-		t.Errorf("got %d requests begun and %d ended", begun, ended)
-	}
-	if got := srv.admission.inFlight(); got != 0 {
-		t.Errorf("got %d permits held, want 0", got)
-	}
-	if err := goleak.Find(already); err != nil {
-		t.Errorf("got %d goroutines: %v", runtime.NumGoroutine(), err)
 	}
 }
 
