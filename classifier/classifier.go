@@ -175,38 +175,38 @@ func (c *Classifier) classifyByMode(ctx context.Context, in *Input) contract.Cla
 	if clf, ok := c.cache.get(k); ok {
 		return c.cachedResult(clf)
 	}
-	var byWords contract.Classification
+	var fromLexical contract.Classification
 	var cascade *contract.Cascade
 	if c.mode == ModeCascade {
-		byWords = ClassifyLexically(in)
-		if cascade = c.cascadeDecision(in, &byWords); cascade.ModelSkipped {
-			byWords.Cascade = cascade
-			return byWords
+		fromLexical = ClassifyLexically(in)
+		if cascade = c.cascadeDecision(in, &fromLexical); cascade.ModelSkipped {
+			fromLexical.Cascade = cascade
+			return fromLexical
 		}
 	}
-	said := c.askModel(ctx, k, in)
-	if said.reason == "" {
-		return withCascade(c.modelClassification(said), cascade)
+	fromModel := c.askModel(ctx, k, in)
+	if fromModel.reason == "" {
+		return withCascade(c.modelClassification(fromModel), cascade)
 	}
 	if c.mode != ModeCascade {
-		byWords = ClassifyLexically(in)
+		fromLexical = ClassifyLexically(in)
 	}
 	// The reason of the model failure replaces that of the lexical result,
 	// because it is more useful.
-	byWords.Reason = said.reason
-	byWords.ModelUse = c.modelUse(said.calls)
-	byWords.Cascade = cascade
-	return byWords
+	fromLexical.Reason = fromModel.reason
+	fromLexical.ModelUse = c.modelUse(fromModel.calls)
+	fromLexical.Cascade = cascade
+	return fromLexical
 }
 
 // modelClassification returns one caller's copy of a shared result.
-func (c *Classifier) modelClassification(said modelResult) contract.Classification {
-	if said.fromCache {
-		return c.cachedResult(said.clf)
+func (c *Classifier) modelClassification(fromModel modelResult) contract.Classification {
+	if fromModel.fromCache {
+		return c.cachedResult(fromModel.clf)
 	}
-	clf := cloneClassification(said.clf)
+	clf := cloneClassification(fromModel.clf)
 	clf.Source = contract.SourceLLM
-	clf.ModelUse = c.modelUse(said.calls)
+	clf.ModelUse = c.modelUse(fromModel.calls)
 	return clf
 }
 

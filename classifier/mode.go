@@ -64,11 +64,11 @@ func (c *Classifier) Mode() (mode, why string) { return c.mode, c.modeReason }
 // cascadeDecision decides whether the lexical classification is confident
 // enough to skip the model. A follow-up is left to the model, which receives the
 // conversation.
-func (c *Classifier) cascadeDecision(in *Input, byWords *contract.Classification) *contract.Cascade {
+func (c *Classifier) cascadeDecision(in *Input, fromLexical *contract.Classification) *contract.Cascade {
 	accept := c.acceptThreshold(in)
 	k := &contract.Cascade{
-		Intent: byWords.Intent, Confidence: byWords.Confidence,
-		ModelSkipped: byWords.Intent != contract.Unknown && byWords.Confidence >= accept && byWords.Reason != ReasonFollowUp,
+		Intent: fromLexical.Intent, Confidence: fromLexical.Confidence,
+		ModelSkipped: fromLexical.Intent != contract.Unknown && fromLexical.Confidence >= accept && fromLexical.Reason != ReasonFollowUp,
 	}
 	if !math.IsInf(accept, 1) {
 		k.Accept = &accept

@@ -64,22 +64,22 @@ func noReplyWithin(d time.Duration) string {
 // runCall calls the model within the timeout, and caches its classification. A
 // panic, here or in a library, must neither end the process nor cost the caller
 // more than the reply.
-func (c *Classifier) runCall(ctx context.Context, k cacheKey, f *inFlightCall, in *Input) (said modelResult) {
+func (c *Classifier) runCall(ctx context.Context, k cacheKey, f *inFlightCall, in *Input) (result modelResult) {
 	defer func() {
 		if v := recover(); v != nil {
-			said = modelResult{reason: llm.ReasonUnavailable}
+			result = modelResult{reason: llm.ReasonUnavailable}
 			c.log.Error("panic while the model was asked", "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
 		}
-		said.calls = f.callsSoFar(llm.ReasonUnavailable, "", c.now())
+		result.calls = f.callsSoFar(llm.ReasonUnavailable, "", c.now())
 	}()
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	q := c.newQuestion(in)
-	said.clf, said.reason = q.ask(ctx, f)
-	if said.reason == "" {
-		c.cache.put(k, said.clf)
+	result.clf, result.reason = q.ask(ctx, f)
+	if result.reason == "" {
+		c.cache.put(k, result.clf)
 	}
-	return said
+	return result
 }
 
 // modelQuestion is the model request for one input.

@@ -20,31 +20,31 @@ const maxRetryAfter = 24 * time.Hour
 
 // statusError converts a response with another status than 200 to an error.
 func (x *modelTransport) statusError(ctx context.Context, resp *http.Response, body []byte) *Error {
-	said := parseErrorBody(body)
+	reply := parseErrorBody(body)
 	e := &Error{Status: resp.StatusCode, Reason: reasonOfStatus(resp.StatusCode)}
-	if resp.StatusCode == http.StatusBadRequest && said.isKeyError() {
+	if resp.StatusCode == http.StatusBadRequest && reply.isKeyError() {
 		e.Reason = ReasonUnauthorized
 	}
 	// Use the server's message only if it helps to fix the request. Messages
 	// about a key often quote parts of it.
-	words := said.codeName()
+	detail := reply.codeName()
 	switch e.Reason {
 	case ReasonUnauthorized:
-		words = "the key was refused; see llm.api_key_env"
+		detail = "the key was refused; see llm.api_key_env"
 		if !x.key.IsSet() {
-			words = "the server needs a key, and none was sent: " + x.missingKey
+			detail = "the server needs a key, and none was sent: " + x.missingKey
 		}
 	case ReasonRejected:
-		words = said.textWithoutEcho(ctx)
+		detail = reply.textWithoutEcho(ctx)
 		if location := resp.Header.Get("Location"); location != "" {
-			words = "redirects are not followed: set llm.base_url to where it leads"
+			detail = "redirects are not followed: set llm.base_url to where it leads"
 		}
 	case ReasonRateLimited, ReasonUnavailable:
-		e.RetryAfter = min(max(parseRetryAfter(resp.Header, time.Now()), said.retryDelay()), maxRetryAfter)
+		e.RetryAfter = min(max(parseRetryAfter(resp.Header, time.Now()), reply.retryDelay()), maxRetryAfter)
 	}
 	e.Detail = fmt.Sprintf("HTTP %d", resp.StatusCode)
-	if words != "" {
-		e.Detail += ": " + x.sanitize(words)
+	if detail != "" {
+		e.Detail += ": " + x.sanitize(detail)
 	}
 	return e
 }

@@ -181,8 +181,8 @@ func (c *Callers) callRequest(
 
 // FollowEvents reads the events of a request after the last one that was seen.
 func (c *Callers) FollowEvents(ctx context.Context, id string) {
-	last, finals, said := c.Ledger.lastEventID(id), 0, contract.Status("")
-	defer func() { c.Ledger.recordStream(id, last, finals, said) }()
+	last, finals, status := c.Ledger.lastEventID(id), 0, contract.Status("")
+	defer func() { c.Ledger.recordStream(id, last, finals, status) }()
 	resp, err := c.callResource(ctx, http.MethodGet, requestsPath+id+"/events", last)
 	if err != nil {
 		return
@@ -207,7 +207,7 @@ func (c *Callers) FollowEvents(ctx context.Context, id string) {
 		case "data":
 			var ev contract.Event
 			if final && strictjson.UnmarshalAllowUnknown([]byte(value), &ev) == nil && ev.Response != nil {
-				finals, said = finals+1, ev.Response.Status
+				finals, status = finals+1, ev.Response.Status
 			}
 		}
 	}

@@ -70,21 +70,21 @@ func (l *Ledger) findLost() []string {
 // describeRequest lists what was recorded about a request.
 func (l *Ledger) describeRequest(id string) string {
 	p := l.requests[id]
-	said := []string{"accepted"}
+	history := []string{"accepted"}
 	for key, ids := range l.keys {
 		if slices.Contains(ids, id) {
-			said = append(said, key)
+			history = append(history, key)
 		}
 	}
 	for _, e := range l.executions {
 		if e.request == id {
-			said = append(said, "sent to "+e.agent)
+			history = append(history, "sent to "+e.agent)
 		}
 	}
 	if p.notFound {
-		said = append(said, "404")
+		history = append(history, "404")
 	}
-	return strings.Join(said, ", ")
+	return strings.Join(history, ", ")
 }
 
 // findChanged returns requests whose terminal response changed.

@@ -159,7 +159,7 @@ func (l *Ledger) recordCancelled(id string, status contract.Status) {
 
 // recordStream records one stream of events: its last sequence number, the number of
 // final events, and the status in the last of these.
-func (l *Ledger) recordStream(id string, sequence uint64, finals int, said contract.Status) {
+func (l *Ledger) recordStream(id string, sequence uint64, finals int, status contract.Status) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p := l.requests[id]
@@ -168,7 +168,7 @@ func (l *Ledger) recordStream(id string, sequence uint64, finals int, said contr
 	}
 	p.lastEvent, p.finalEvents = sequence, max(p.finalEvents, finals)
 	if finals > 0 {
-		p.finalStatus = said
+		p.finalStatus = status
 	}
 }
 
