@@ -165,6 +165,7 @@ func TestMCPServer_FindsTools(t *testing.T) {
 	m := newTokenIssuer()
 	_, change := useMCP(t, samples("weather", "system"))
 	s := startGuarded(t, m, "clients: {}\n", change)
+	s.core.mcp.WaitReady(t.Context()) // a list waits for the servers two seconds at most
 	const allTools = "mcp:invoke:weather.query mcp:invoke:system.info mcp:invoke:system.echo"
 	for _, tt := range []struct {
 		scope, query string
