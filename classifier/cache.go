@@ -27,7 +27,7 @@ type cacheKey [sha256.Size]byte
 func (c *Classifier) cacheKeyOf(in *Input) cacheKey {
 	turns := latestTurns(in.History)
 	parts := make([]string, 0, 7+2*maxTurns)
-	parts = append(parts, c.model.Provider(), c.model.Model(), prompts.RouterVersion, in.Catalogue.Version, in.Partition, in.Locale, in.Prompt)
+	parts = append(parts, c.cfg.Model.Provider(), c.cfg.Model.Model(), prompts.RouterVersion, in.Catalogue.Version, in.Partition, in.Locale, in.Prompt)
 	for _, turn := range turns {
 		parts = append(parts, turn.Role, turn.Content)
 	}

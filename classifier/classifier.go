@@ -66,19 +66,10 @@ type CacheConfig struct {
 // brings its own registry, so that a reload never mixes two registries within a
 // request.
 type Classifier struct {
-	mode, modeReason string
-	model            Model
-	timeout          time.Duration
-	maxOutputTokens  int
-	shortlistAbove   int
-	shortlistK       int
-	accept           float64
-	acceptAuto       bool
-	maskText         func(text string) string
-	now              func() time.Time
-	log              *slog.Logger
-	cache            *replyCache
-	calls            *callGroup
+	cfg        Config // with the effective mode
+	modeReason string
+	cache      *replyCache
+	calls      *callGroup
 }
 
 // New returns a Classifier, or an error that states how to fix the
@@ -91,31 +82,32 @@ func New(cfg Config) (*Classifier, error) {
 	if err := cfg.checkLimits(); err != nil {
 		return nil, err
 	}
-	if cfg.Now == nil {
-		cfg.Now = time.Now
+	cfg.Mode = mode
+	cfg.setDefaults()
+	c := &Classifier{cfg: cfg, modeReason: why, calls: newCallGroup()}
+	if c.cache, err = newReplyCache(cfg.Cache, cfg.Now); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+func (cfg *Config) setDefaults() {
+	cfg.Timeout = cmp.Or(cfg.Timeout, DefaultTimeout)
+	cfg.MaxOutputTokens = cmp.Or(cfg.MaxOutputTokens, DefaultMaxOutputTokens)
+	cfg.ShortlistAbove = cmp.Or(cfg.ShortlistAbove, DefaultShortlistAbove)
+	cfg.ShortlistK = cmp.Or(cfg.ShortlistK, DefaultShortlistK)
+	if neverAccepts(cfg.Accept) {
+		cfg.Accept = math.Inf(1)
 	}
 	if cfg.MaskText == nil {
 		cfg.MaskText = func(text string) string { return text }
 	}
-	c := &Classifier{
-		mode: mode, modeReason: why, model: cfg.Model, now: cfg.Now,
-		timeout:         cmp.Or(cfg.Timeout, DefaultTimeout),
-		maxOutputTokens: cmp.Or(cfg.MaxOutputTokens, DefaultMaxOutputTokens),
-		shortlistAbove:  cmp.Or(cfg.ShortlistAbove, DefaultShortlistAbove),
-		shortlistK:      cmp.Or(cfg.ShortlistK, DefaultShortlistK),
-		accept:          cfg.Accept,
-		acceptAuto:      cfg.AcceptAuto,
-		maskText:        cfg.MaskText,
-		log:             cmp.Or(cfg.Log, slog.New(slog.DiscardHandler)),
+	if cfg.Now == nil {
+		cfg.Now = time.Now
 	}
-	if neverAccepts(c.accept) {
-		c.accept = math.Inf(1)
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	if c.cache, err = newReplyCache(cfg.Cache, cfg.Now); err != nil {
-		return nil, err
-	}
-	c.calls = newCallGroup()
-	return c, nil
 }
 
 func (cfg *Config) checkLimits() error {
@@ -161,14 +153,14 @@ type Input struct {
 // Config.Timeout, and at most half of the time that ctx has left, so that time
 // remains for the work itself.
 func (c *Classifier) Classify(ctx context.Context, in Input) contract.Classification {
-	start := c.now()
+	start := c.cfg.Now()
 	clf := c.classifyByMode(ctx, &in)
-	clf.LatencyMS = contract.ToMilliseconds(c.now().Sub(start))
+	clf.LatencyMS = contract.ToMilliseconds(c.cfg.Now().Sub(start))
 	return clf
 }
 
 func (c *Classifier) classifyByMode(ctx context.Context, in *Input) contract.Classification {
-	if c.mode == ModeLexical || in.hasNoAgents() {
+	if c.cfg.Mode == ModeLexical || in.hasNoAgents() {
 		return ClassifyLexically(in)
 	}
 	k := c.cacheKeyOf(in)
@@ -177,7 +169,7 @@ func (c *Classifier) classifyByMode(ctx context.Context, in *Input) contract.Cla
 	}
 	var fromLexical contract.Classification
 	var cascade *contract.Cascade
-	if c.mode == ModeCascade {
+	if c.cfg.Mode == ModeCascade {
 		fromLexical = ClassifyLexically(in)
 		if cascade = c.cascadeDecision(in, &fromLexical); cascade.ModelSkipped {
 			fromLexical.Cascade = cascade
@@ -188,7 +180,7 @@ func (c *Classifier) classifyByMode(ctx context.Context, in *Input) contract.Cla
 	if fromModel.reason == "" {
 		return withCascade(c.modelClassification(fromModel), cascade)
 	}
-	if c.mode != ModeCascade {
+	if c.cfg.Mode != ModeCascade {
 		fromLexical = ClassifyLexically(in)
 	}
 	// The reason of the model failure replaces that of the lexical result,

@@ -59,7 +59,7 @@ func describeAccept(cfg *Config) string {
 func neverAccepts(accept float64) bool { return accept == 0 || accept > 1 }
 
 // Mode returns the effective mode, which is never ModeAuto, and its reason.
-func (c *Classifier) Mode() (mode, why string) { return c.mode, c.modeReason }
+func (c *Classifier) Mode() (mode, why string) { return c.cfg.Mode, c.modeReason }
 
 // cascadeDecision decides whether the lexical classification is confident
 // enough to skip the model. A follow-up is left to the model, which receives the
@@ -78,10 +78,10 @@ func (c *Classifier) cascadeDecision(in *Input, fromLexical *contract.Classifica
 
 // acceptThreshold returns the confidence from which the model is skipped.
 func (c *Classifier) acceptThreshold(in *Input) float64 {
-	if c.acceptAuto {
+	if c.cfg.AcceptAuto {
 		return in.Lexical.AcceptThreshold()
 	}
-	return c.accept
+	return c.cfg.Accept
 }
 
 // withCascade records whether the model agrees with the lexical classification.

@@ -24,7 +24,7 @@ const retryTokenFactor = 4
 // its result is useful for the next caller and a short deadline is not a
 // failure of the model.
 func (c *Classifier) askModel(ctx context.Context, k cacheKey, in *Input) modelResult {
-	patience := c.timeout
+	patience := c.cfg.Timeout
 	if deadline, ok := ctx.Deadline(); ok {
 		patience = min(patience, time.Until(deadline)/2)
 	}
@@ -53,7 +53,7 @@ func (c *Classifier) askModel(ctx context.Context, k cacheKey, in *Input) modelR
 	case <-f.done: // both were ready
 		return f.result
 	default:
-		return modelResult{reason: llm.ReasonTimeout, calls: f.callsSoFar(llm.ReasonTimeout, noReplyWithin(patience), c.now())}
+		return modelResult{reason: llm.ReasonTimeout, calls: f.callsSoFar(llm.ReasonTimeout, noReplyWithin(patience), c.cfg.Now())}
 	}
 }
 
@@ -68,11 +68,11 @@ func (c *Classifier) runCall(ctx context.Context, k cacheKey, f *inFlightCall, i
 	defer func() {
 		if v := recover(); v != nil {
 			result = modelResult{reason: llm.ReasonUnavailable}
-			c.log.Error("panic while the model was asked", "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+			c.cfg.Log.Error("panic while the model was asked", "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
 		}
-		result.calls = f.callsSoFar(llm.ReasonUnavailable, "", c.now())
+		result.calls = f.callsSoFar(llm.ReasonUnavailable, "", c.cfg.Now())
 	}()
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
 	q := c.newQuestion(in)
 	result.clf, result.reason = q.ask(ctx, f)
@@ -94,13 +94,13 @@ func (c *Classifier) newQuestion(in *Input) *modelQuestion {
 	agents := c.shortlistAgents(in)
 	q := &modelQuestion{
 		classifier: c,
-		prompt:     prompts.RouterData{Agents: promptAgents(agents, c.maskText), Prompt: in.Prompt, History: in.History, Locale: in.Locale},
+		prompt:     prompts.RouterData{Agents: promptAgents(agents, c.cfg.MaskText), Prompt: in.Prompt, History: in.History, Locale: in.Locale},
 		vocabulary: newVocabulary(in.Catalogue),
 	}
 	text := q.prompt.Render()
 	q.req = llm.Request{
 		Purpose: contract.PurposeClassify, System: text.System, User: text.User,
-		Schema: replySchema(agents), MaxOutputTokens: c.maxOutputTokens,
+		Schema: replySchema(agents), MaxOutputTokens: c.cfg.MaxOutputTokens,
 	}
 	return q
 }
@@ -138,9 +138,9 @@ type callOutcome struct {
 
 // callOnce makes one call and records it.
 func (q *modelQuestion) callOnce(ctx context.Context, f *inFlightCall) callOutcome {
-	f.beginCall(q.req.Purpose, q.classifier.now())
+	f.beginCall(q.req.Purpose, q.classifier.cfg.Now())
 	req := q.req // copy: the Model must not change the next request
-	reply, err := q.classifier.model.Generate(ctx, &req)
+	reply, err := q.classifier.cfg.Model.Generate(ctx, &req)
 	call := contract.ModelCall{Outcome: contract.OutcomeOK}
 	var o callOutcome
 	switch {
@@ -155,7 +155,7 @@ func (q *modelQuestion) callOnce(ctx context.Context, f *inFlightCall) callOutco
 	if o.reason != "" {
 		call.Outcome, call.Detail = o.reason, o.detail
 	}
-	f.endCall(&call, q.classifier.now())
+	f.endCall(&call, q.classifier.cfg.Now())
 	return o
 }
 
@@ -185,7 +185,7 @@ func (c *Classifier) errorDetail(err error) string {
 		return sanitizeLine(e.Detail, maxDetail)
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		return noReplyWithin(c.timeout)
+		return noReplyWithin(c.cfg.Timeout)
 	}
 	return ""
 }
@@ -213,7 +213,7 @@ func truncateBytes(text string, bytes int) string {
 // modelUse summarizes the calls of one classification.
 func (c *Classifier) modelUse(calls []contract.ModelCall) *contract.ModelUse {
 	u := &contract.ModelUse{
-		Provider: c.model.Provider(), Model: c.model.Model(), PromptVersion: prompts.RouterVersion,
+		Provider: c.cfg.Model.Provider(), Model: c.cfg.Model.Model(), PromptVersion: prompts.RouterVersion,
 		Calls: append([]contract.ModelCall{}, calls...),
 	}
 	for i := range calls {

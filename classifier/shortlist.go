@@ -22,10 +22,10 @@ const (
 // shown only the most relevant of many.
 func (c *Classifier) shortlistAgents(in *Input) []*contract.RegistryEntry {
 	agents := in.Catalogue.Learned
-	if len(agents) <= c.shortlistAbove || len(agents) <= c.shortlistK {
+	if len(agents) <= c.cfg.ShortlistAbove || len(agents) <= c.cfg.ShortlistK {
 		return agents
 	}
-	chosen := newShortlist(agents, c.shortlistK)
+	chosen := newShortlist(agents, c.cfg.ShortlistK)
 	if in.Lexical != nil {
 		chosen.addByEvidence(in.Lexical.GatherEvidence(in.Prompt))
 		// A prompt such as "And on azure?" has little evidence. Use earlier
