@@ -59,6 +59,7 @@ func npxEntries(t *testing.T, _ string) mcpEntries {
 // Every descendant of an MCP server ends with the router, or when the server is removed from the
 // registry file.
 func TestServe_EndsDescendantsOfMCPServers(t *testing.T) {
+	t.Parallel()
 	for _, servers := range []struct {
 		name    string
 		entries func(t *testing.T, program string) mcpEntries

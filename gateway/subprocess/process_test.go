@@ -46,6 +46,7 @@ func TestProcess_ForwardsMessages(t *testing.T) {
 }
 
 func TestProcess_KillsGroup(t *testing.T) {
+	t.Parallel()
 	t.Run("closed", func(t *testing.T) {
 		t.Parallel()
 		p, pids, _ := start(t, "stubborn")
