@@ -59,7 +59,6 @@ func npxEntries(t *testing.T, _ string) mcpEntries {
 // Every descendant of an MCP server ends with the router, or when the server is removed from the
 // registry file.
 func TestServe_EndsDescendantsOfMCPServers(t *testing.T) {
-	t.Parallel()
 	for _, servers := range []struct {
 		name    string
 		entries func(t *testing.T, program string) mcpEntries
@@ -75,7 +74,6 @@ func TestServe_EndsDescendantsOfMCPServers(t *testing.T) {
 			{"removal", func(r *router, file string, kept mcpEntries) { writeEntries(r.t, file, kept) }, true},
 		} {
 			t.Run(servers.name+", "+end.name, func(t *testing.T) {
-				t.Parallel()
 				dir := t.TempDir()
 				program := filepath.Join(dir, "caprouter")
 				self, err := os.Executable()
