@@ -16,8 +16,8 @@ import (
 
 // AppendCase returns the YAML case file with the case at its end. Comments and
 // formatting of the file survive; data is nil for a new file. The id of the case may
-// be "" and is then derived from its input. Of the case, id, input, outcome, agents
-// and intent are written. A case with the same input is an error that names it.
+// be "" and is then derived from its input. Of the case, id, input, tenant, outcome,
+// agents and intent are written. A case with the same input is an error that names it.
 func AppendCase(file string, data []byte, c *Case, names *DeclaredNames) ([]byte, error) {
 	switch strings.ToLower(filepath.Ext(file)) {
 	case ".yaml", ".yml":
@@ -87,9 +87,11 @@ func (c *Case) formatYAML() yamledit.Item {
 	if c.Expect.Intent != "" {
 		expect = append(expect, "intent: "+yamledit.Key(c.Expect.Intent))
 	}
-	return yamledit.Item{
-		"id: " + yamledit.Key(c.ID), "input: " + yamledit.Quote(c.Input), "expect: { " + strings.Join(expect, ", ") + " }",
+	item := yamledit.Item{"id: " + yamledit.Key(c.ID), "input: " + yamledit.Quote(c.Input)}
+	if c.Tenant != "" {
+		item = append(item, "tenant: "+yamledit.Key(c.Tenant))
 	}
+	return append(item, "expect: { "+strings.Join(expect, ", ")+" }")
 }
 
 // newCaseID returns the first words of the input and a hash that distinguishes it from

@@ -24,6 +24,11 @@ func TestAppendCase_KeepsRestOfFile(t *testing.T) {
 			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
 		}
 	}
+	const ofTenant = "cases:\n  - id: x-2d7116\n    input: \"x\"\n    tenant: acme\n    expect: { outcome: clarify }\n"
+	got, err := golden.AppendCase("c.yaml", nil, &golden.Case{Input: "x", Tenant: "acme", Expect: golden.Expect{Outcome: golden.Clarify}}, nil)
+	if diff := cmp.Diff(ofTenant, string(got)); err != nil || diff != "" {
+		t.Errorf("case of a tenant: %v (-want +got):\n%s", err, diff)
+	}
 	if _, err := golden.AppendCase("c.yaml", nil, &golden.Case{Input: "?!", Expect: golden.Expect{Outcome: golden.AnyFallback}}, nil); err != nil {
 		t.Errorf("input without words: got %v, want no error", err)
 	}

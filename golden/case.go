@@ -22,6 +22,7 @@ type Case struct {
 	ID         string     `yaml:"id" json:"id"`
 	Input      string     `yaml:"input" json:"input"`
 	History    []Message  `yaml:"history" json:"history" validate:"dive"` // oldest first
+	Tenant     string     `yaml:"tenant" json:"tenant"`                   // of the caller; "" = none
 	Expect     Expect     `yaml:"expect" json:"expect"`
 	Alternates [][]string `yaml:"alternates" json:"alternates"` // sets of agents that are as good as Expect.Agents
 	Split      string     `yaml:"split" json:"split" validate:"omitempty,oneof=train validation test"`
@@ -80,6 +81,11 @@ func (c *Case) dryRunRequest() *contract.Request {
 		req.History = append(req.History, contract.Turn{Role: t.Role, Content: t.Content})
 	}
 	return req
+}
+
+// caller returns the caller of the case, who may use every agent of its tenant.
+func (c *Case) caller() *contract.Caller {
+	return &contract.Caller{Subject: "golden", Tenant: c.Tenant, AllScopes: true, AllAgents: true}
 }
 
 // DeclaredNames are the names that cases may use, sorted.

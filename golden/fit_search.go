@@ -29,7 +29,7 @@ func (f *thresholdSearch) classifyCases(ctx context.Context, cases []Case) []cla
 	read := make([]classifiedCase, len(cases))
 	f.cfg.forEachCase(ctx, len(cases), func(ctx context.Context, i int) {
 		read[i].c = &cases[i]
-		clf, err := f.setup.router.Classify(ctx, cases[i].dryRunRequest(), testCaller())
+		clf, err := f.setup.router.Classify(ctx, cases[i].dryRunRequest(), cases[i].caller())
 		if err != nil {
 			read[i].err = err
 			return
@@ -173,7 +173,7 @@ func (f *thresholdSearch) scoreThresholds(ctx context.Context, s Thresholds, rea
 		if read[i].err != nil || read[i].c == nil {
 			continue
 		}
-		resp, err := r.Handle(context.WithValue(ctx, classificationKey{}, &read[i].clf), read[i].c.dryRunRequest(), testCaller())
+		resp, err := r.Handle(context.WithValue(ctx, classificationKey{}, &read[i].clf), read[i].c.dryRunRequest(), read[i].c.caller())
 		if err != nil {
 			continue
 		}

@@ -114,7 +114,7 @@ func suggestMember(err error) string {
 		return ""
 	}
 	name := e.Pointer[strings.LastIndexByte(e.Pointer, '/')+1:]
-	members := []string{"id", "input", "history", "expect", "alternates", "split", "tags", "llm", "known_failure", "outcome", "agents", "intent", "domains", "reason", "role", "content"}
+	members := []string{"id", "input", "history", "expect", "alternates", "split", "tags", "llm", "known_failure", "tenant", "outcome", "agents", "intent", "domains", "reason", "role", "content"}
 	if near := strictyaml.Nearest(name, members); near != "" {
 		return fmt.Sprintf("; did you mean %q?", near)
 	}
@@ -175,12 +175,12 @@ func columnStart(fields []string, nth int) int {
 // csvColumns returns the possible columns of a CSV file. The first two are
 // required.
 func csvColumns() []string {
-	return []string{"input", "expected_agent", "id", "split", "tags", "known_failure"}
+	return []string{"input", "expected_agent", "id", "split", "tags", "known_failure", "tenant"}
 }
 
 // ReadCSV reads a CSV file (RFC 4180) with a header. The columns input and
-// expected_agent are required; id, split, tags and known_failure are optional. Several agents
-// or tags are separated by ";". If expected_agent is empty, a fallback is
+// expected_agent are required; id, split, tags, known_failure and tenant are optional. Several
+// agents or tags are separated by ";". If expected_agent is empty, a fallback is
 // expected.
 func ReadCSV(file string, data []byte, names *DeclaredNames) ([]Case, error) {
 	r := rowReader{file: file, names: names}
@@ -256,6 +256,7 @@ func (r *rowReader) csvRow(fields []string, at map[string]int, columns int, read
 		Tags:  splitList(field("tags")),
 
 		KnownFailure: field("known_failure"),
+		Tenant:       field("tenant"),
 	}
 	if agents := splitList(field("expected_agent")); len(agents) > 0 {
 		c.Expect = Expect{Outcome: Dispatch, Agents: agents}

@@ -120,10 +120,10 @@ func TestReadRows(t *testing.T) {
 		},
 		{
 			"csv with all columns", "full.csv",
-			"id,expected_agent,input,tags,split,known_failure\nx,quality_agent,review,pt;long,train,too short\n",
+			"id,expected_agent,input,tags,split,known_failure,tenant\nx,quality_agent,review,pt;long,train,too short,acme\n",
 			[]Case{{
 				ID: "x", Input: "review", Expect: Expect{Outcome: Dispatch, Agents: []string{"quality_agent"}},
-				Tags: []string{"pt", "long"}, Split: Train, KnownFailure: "too short", File: "full.csv", Line: 2,
+				Tags: []string{"pt", "long"}, Split: Train, KnownFailure: "too short", Tenant: "acme", File: "full.csv", Line: 2,
 			}},
 		},
 	}
@@ -160,6 +160,7 @@ func TestReaders_Errors(t *testing.T) {
 		{"white space in an id", "c.yaml", "cases:\n  - { id: a b, input: x, expect: { outcome: clarify } }\n", `c.yaml:2:11: an id is 1 to 128 characters without white space, got "a b"`},
 		{"no input", "c.yaml", "cases:\n  - { id: a, input: ' ', expect: { outcome: clarify } }\n", `c.yaml:2:21: a case needs an input: the text of the request`},
 		{"unknown role", "c.yaml", "cases:\n  - { id: a, input: x, history: [{ role: system, content: y }], expect: { outcome: clarify } }\n", `c.yaml:2:42: history[0].role: must be user or assistant, got "system"`},
+		{"white space in a tenant", "c.yaml", "cases:\n  - { id: a, input: x, tenant: 'acme ', expect: { outcome: clarify } }\n", `c.yaml:2:32: a tenant has no white space at its ends, got "acme "`},
 		{"empty script", "c.yaml", "cases:\n  - { id: a, input: x, llm: [], expect: { outcome: clarify } }\n", `c.yaml:2:29: is an empty list: write the replies of the model, or leave it out`},
 		{"empty tag", "c.yaml", "cases:\n  - { id: a, input: x, tags: [''], expect: { outcome: clarify } }\n", `c.yaml:2:31: a tag is 1 to 64 characters without white space, got ""`},
 		{"list without its key", "c.yaml", "- { id: a, input: x, expect: { outcome: clarify } }\n", "c.yaml:1:1: must be a mapping with the key cases: write `cases:` above the list"},

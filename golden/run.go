@@ -240,7 +240,7 @@ func (g *routingSetup) classifierInfo() Classifier {
 // its own model and classifier.
 func (g *routingSetup) routeCase(ctx context.Context, c *Case) (*contract.Response, error) {
 	if c.LLM == nil {
-		return g.router.Handle(ctx, c.dryRunRequest(), testCaller())
+		return g.router.Handle(ctx, c.dryRunRequest(), c.caller())
 	}
 	cfg := g.classifierConfig
 	cfg.Mode, cfg.Model, cfg.Timeout = classifier.ModeLLM, &scriptedModel{replies: c.LLM}, modelTimeout
@@ -253,12 +253,7 @@ func (g *routingSetup) routeCase(ctx context.Context, c *Case) (*contract.Respon
 	if err != nil {
 		return nil, err
 	}
-	return r.Handle(ctx, c.dryRunRequest(), testCaller())
-}
-
-// testCaller returns a caller that may use every agent.
-func testCaller() *contract.Caller {
-	return &contract.Caller{Subject: "golden", AllScopes: true, AllAgents: true}
+	return r.Handle(ctx, c.dryRunRequest(), c.caller())
 }
 
 // scriptedModel replies with the scripted replies of a case.

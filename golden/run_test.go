@@ -262,6 +262,22 @@ cases:
 	}
 }
 
+// An agent of a tenant serves only cases of that tenant.
+func TestRun_CasesOfTenants(t *testing.T) {
+	tenants := changedRegistry(t, func(c *capabilities.Catalogue) {
+		c.Agent("quality_agent").Requires.Tenants = []string{"acme"}
+	})
+	cases := parse(t, `
+cases:
+  - { id: served, tenant: acme, input: "Do a code review of this python module", expect: { agents: [quality_agent] } }
+  - { id: other, tenant: umbrella, input: "Do a code review of this python module", expect: { outcome: fallback } }
+  - { id: none, input: "Do a code review of this python module", expect: { outcome: fallback } }
+`)
+	if diff := cmp.Diff([]string(nil), failures(runCases(t, Config{Registry: tenants, Cases: cases}))); diff != "" {
+		t.Errorf("failures (-want +got):\n%s", diff)
+	}
+}
+
 func TestRun_Interrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

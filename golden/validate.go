@@ -91,6 +91,9 @@ func (c caseChecker) checkRequest(k *Case) {
 	if n := len(k.History); n > contract.MaxHistoryTurns {
 		c.report(fmt.Sprintf("has %d turns; a request has at most %d", n, contract.MaxHistoryTurns), "history")
 	}
+	if strings.TrimSpace(k.Tenant) != k.Tenant {
+		c.report(fmt.Sprintf("a tenant has no white space at its ends, got %q", truncateValue(k.Tenant)), "tenant")
+	}
 	for i, t := range k.History {
 		if n := utf8.RuneCountInString(t.Content); n > maxTurn {
 			c.report(fmt.Sprintf("has %d characters; a turn has at most %d", n, maxTurn), "history", i, "content")
