@@ -92,6 +92,7 @@ func goldenAdd(cmd *cobra.Command, id string, flags *goldenAddFlags) error {
 	}
 	added := golden.Case{Input: cmp.Or(flags.input, entry.Prompt), Expect: parseExpect(flags.expect)}
 	added.Expect.Intent = flags.intent
+	added.Tenant = teach.TenantOfCase(registry, added.Expect.Agents, entry.Tenant)
 	edit, err := teach.AddCase(flags.file, &added, golden.NewDeclaredNames(registry))
 	if err != nil {
 		return err

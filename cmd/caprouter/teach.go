@@ -227,7 +227,7 @@ func (f *teachFlags) readDecisions(cmd *cobra.Command) (list []teach.Reading, re
 			refused++
 			continue
 		}
-		list = append(list, teach.Reading{Prompt: e.Prompt, Response: contract.Response{RequestID: e.RequestID, Status: e.Status, Decision: e.Decision, Feedback: e.Feedback}})
+		list = append(list, teach.Reading{Prompt: e.Prompt, Tenant: e.Tenant, Response: contract.Response{RequestID: e.RequestID, Status: e.Status, Decision: e.Decision, Feedback: e.Feedback}})
 	}
 	return list[:min(len(list), f.filter.Limit)], refused, nil
 }

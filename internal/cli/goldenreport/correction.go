@@ -29,7 +29,9 @@ func suggestCorrection(c *golden.CaseResult) string {
 	refused := slices.Contains([]golden.Outcome{golden.AnyFallback, golden.FallbackA, golden.FallbackB, golden.FallbackC}, c.Expect.Outcome) ||
 		c.Expect.Outcome == "" && expected != nil && len(expected) == 0
 	names, others := strings.Join(missing, ", "), strings.Join(wrong, ", ")
-	switch {
+	switch excluded, why := findExcluded(c, missing); {
+	case excluded != "":
+		return fmt.Sprintf("no example changes that %s is excluded: %s", excluded, why)
 	case refused && len(actual) > 0:
 		return fmt.Sprintf("%s gets the request, and no agent should: list the request in its not_for, or give its intents more examples", others)
 	case refused && c.Actual.Outcome == golden.Clarify:
@@ -43,4 +45,30 @@ func suggestCorrection(c *golden.CaseResult) string {
 		return fmt.Sprintf("give %s more examples like it", names)
 	}
 	return "to correct the reading, give the right agent more examples"
+}
+
+// findExcluded returns the first of the agents that fits the request and is excluded by a
+// condition that no reading changes, and why. It is "" if there is none.
+func findExcluded(c *golden.CaseResult, agents []string) (id, why string) {
+	if c.Decision == nil {
+		return "", ""
+	}
+	for i := range c.Decision.Candidates {
+		candidate := &c.Decision.Candidates[i]
+		if !slices.Contains(agents, candidate.AgentID) || len(candidate.Gates) == 0 {
+			continue
+		}
+		var reasons []string
+		for _, g := range candidate.Gates {
+			if g.Gate == "threshold" || g.Gate == "confidence" {
+				reasons = nil
+				break
+			}
+			reasons = append(reasons, g.Reason)
+		}
+		if len(reasons) > 0 {
+			return candidate.AgentID, strings.Join(reasons, " and ")
+		}
+	}
+	return "", ""
 }

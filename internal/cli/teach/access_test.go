@@ -3,8 +3,47 @@ package teach
 import (
 	"testing"
 
+	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
 )
+
+// A case has a tenant that its agents serve, if possible that of the caller.
+func TestTenantOfCase(t *testing.T) {
+	snapshot := func(text string) *capabilities.Snapshot {
+		s, err := capabilities.Parse("capabilities.yaml", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	of := snapshot(`clients:
+  both: { match: { intent: [a] }, requires: { tenants: [acme, umbrella] } }
+  one: { match: { intent: [b] }, requires: { tenants: [umbrella] } }
+  third: { match: { intent: [c] }, requires: { tenants: [initech] } }
+  all: { match: { intent: [d] } }
+`)
+	for _, tt := range []struct {
+		name     string
+		registry *capabilities.Snapshot
+		agents   []string
+		caller   string
+		want     string
+	}{
+		{"first of the agent", of, []string{"both"}, "", "acme"},
+		{"that of the caller", of, []string{"both"}, "umbrella", "umbrella"},
+		{"caller who is not served", of, []string{"one"}, "acme", "umbrella"},
+		{"common to all agents", of, []string{"both", "one", "all"}, "", "umbrella"},
+		{"none in common", of, []string{"both", "third"}, "", ""},
+		{"agent without a limit", of, []string{"all"}, "", ""},
+		{"agent without a limit, caller with a tenant", of, []string{"all"}, "acme", "acme"},
+		{"no agent", of, nil, "acme", "acme"},
+		{"registry without limits", snapshot("clients:\n  all: { match: { intent: [d] } }\n"), []string{"all"}, "acme", ""},
+	} {
+		if got := TenantOfCase(tt.registry, tt.agents, tt.caller); got != tt.want {
+			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
 
 func TestLacksAccess(t *testing.T) {
 	excluded := func(gates ...string) []contract.Candidate {

@@ -18,6 +18,7 @@ import (
 // to add.
 type correction struct {
 	prompt   string
+	tenant   string // of the caller
 	agents   []string
 	examples []example
 }
@@ -52,6 +53,7 @@ func (t *Teacher) planEdits(before []byte, snapshot *capabilities.Snapshot, c *c
 	if len(c.agents) > 0 {
 		added.Expect = golden.Expect{Outcome: golden.Dispatch, Agents: c.agents}
 	}
+	added.Tenant = TenantOfCase(snapshot, c.agents, c.tenant)
 	if len(c.agents) == 1 {
 		added.Expect.Intent = c.examples[0].intent
 	}

@@ -25,6 +25,7 @@ import (
 // Reading is a prompt and the decision on it.
 type Reading struct {
 	Prompt   string
+	Tenant   string            // of the caller; "" = none
 	Response contract.Response // status, decision and feedback
 }
 
@@ -72,7 +73,7 @@ func (t *Teacher) TeachReading(ctx context.Context, r *Reading) (goOn bool, err 
 			return err == nil && answer[0] == answerSkip, err
 		}
 	}
-	added := correction{prompt: r.Prompt}
+	added := correction{prompt: r.Prompt, tenant: r.Tenant}
 	if answer[0] != NoAgent {
 		added.agents = answer
 	}
