@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/cli/cmdline"
 	"github.com/caprouter/caprouter/internal/cli/routerflags"
 	"github.com/caprouter/caprouter/internal/strictjson"
@@ -37,7 +38,8 @@ func newAgentsExportCommand() *cobra.Command {
 		Short: "Print the registry in force as a registry file, with the agents that registered themselves",
 		Long: "Print the registry in force as a registry file in JSON, which YAML parsers accept. It contains the agents of\n" +
 			"the router's file and those that registered themselves, within their grants, so that golden cases,\n" +
-			"lint and route --dry-run can be about both.",
+			"lint and route --dry-run can be about both. Only for a caller with the scope admin it contains the\n" +
+			"addresses of agents.",
 		Example: `  caprouter agents export > registry.json
   caprouter golden run cases.yaml --registry registry.json`,
 		Args: cmdline.ArgsBetween("no arguments", 0, 0),
@@ -68,6 +70,11 @@ func printRegistryFile(out io.Writer, registry *registryInForce) error {
 			return err
 		}
 		delete(agent, "id")
+		if hidden, err := hasHiddenAddress(agent["endpoint"]); err != nil {
+			return err
+		} else if hidden {
+			delete(agent, "endpoint")
+		}
 		file.Clients[id] = agent
 	}
 	text, err := strictjson.MarshalIndent(file)
@@ -76,4 +83,23 @@ func printRegistryFile(out io.Writer, registry *registryInForce) error {
 	}
 	_, err = out.Write(append(text, '\n'))
 	return err
+}
+
+// hasHiddenAddress reports whether the caller may not see the URL or the action that the endpoint
+// needs. Such an endpoint is not valid in a file.
+func hasHiddenAddress(endpoint json.RawMessage) (bool, error) {
+	if endpoint == nil {
+		return false, nil
+	}
+	var members map[string]json.RawMessage
+	if err := strictjson.Unmarshal(endpoint, &members); err != nil {
+		return false, err
+	}
+	switch string(members["protocol"]) {
+	case `"` + contract.ProtocolHTTP + `"`:
+		return members["url"] == nil, nil
+	case `"` + contract.ProtocolMCP + `"`:
+		return members["action"] == nil, nil
+	}
+	return false, nil
 }
