@@ -57,7 +57,7 @@ func newRouteCommand() *cobra.Command {
 	f.StringVar(&flags.locale, "locale", "", "`LANGUAGE` of the text, e.g. pt-BR")
 	f.StringVar(&flags.session, "session", "", "`ID` of the conversation on a running router")
 	f.StringVar(&flags.choose, "choose", "", "answer the clarification of a running router with `REQUEST=OPTION`")
-	f.StringVar(&flags.fallback, "fallback", "", "`POLICY` if no agent is eligible: A (a model answers), B (refuse) or C (open a ticket) (default that of the registry)")
+	f.StringVar(&flags.fallback, "fallback", "", "`POLICY` if no agent is eligible: B (refuse), or that of the registry, which is the default")
 	cmdline.AddDurationFlag(cmd, &flags.timeout, "timeout", time.Millisecond, contract.MaxTimeoutMS*time.Millisecond, "maximum `TIME` of the request, e.g. 10s (default dispatch.timeout_ms)")
 	f.BoolVar(&flags.dryRun, "dry-run", false, "decide without dispatching")
 	f.BoolVar(&flags.explain, "explain", false, "print the decision: model, classification, scores, gates, tasks")

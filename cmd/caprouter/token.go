@@ -127,7 +127,7 @@ func newTokenCommand() *cobra.Command {
 	}
 	flags.register(cmd)
 	cmd.Flags().StringVar(&grant.Subject, "sub", "", "`NAME` of the caller (required)")
-	cmd.Flags().StringArrayVar(&scopes, "scope", nil, "`SCOPES` of the token, separated by spaces (repeatable)")
+	cmd.Flags().StringArrayVar(&scopes, "scope", nil, "`SCOPES` of the token instead of the default ones, separated by spaces (repeatable)")
 	cmd.Flags().StringArrayVar(&agents, "agent", nil, "`ID` of an agent that the caller may use, '*' for all (repeatable)")
 	cmd.Flags().StringVar(&grant.Tenant, "tenant", "", "`NAME` of the tenant of the caller")
 	cmdline.MustSucceed(cmd.RegisterFlagCompletionFunc("scope", cobra.FixedCompletions(contract.Scopes(), cobra.ShellCompDirectiveNoFileComp)))
