@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/plaintext"
 	"github.com/caprouter/caprouter/internal/routediff"
 )
 
@@ -28,11 +29,12 @@ func explainDecision(d *contract.Decision, expect *Expect) string {
 	if len(d.Chosen) == 0 && len(clf.Alternatives) > 0 {
 		next := clf.Alternatives[0]
 		text := fmt.Sprintf("%s follows with %.2f", next.Intent, next.Confidence)
-		if clf.Intent == contract.Unknown {
+		switch {
+		case clf.Intent == contract.Unknown && clf.RequiredConfidence > next.Confidence:
+			confidence, required := plaintext.FormatUnequal(next.Confidence, clf.RequiredConfidence)
+			text = fmt.Sprintf("the nearest intent is %s with %s, and this registry requires %s", next.Intent, confidence, required)
+		case clf.Intent == contract.Unknown:
 			text = fmt.Sprintf("the nearest intent is %s with %.2f", next.Intent, next.Confidence)
-			if clf.RequiredConfidence > next.Confidence {
-				text += fmt.Sprintf(", and this registry requires %.2f", clf.RequiredConfidence)
-			}
 		}
 		parts = append(parts, text)
 	}

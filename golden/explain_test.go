@@ -70,6 +70,14 @@ func TestExplainDecision(t *testing.T) {
 			"no text of the registry speaks for an intent; the nearest intent is vet_visit with 0.51, and this registry requires 0.58; vet is no candidate",
 		},
 		{
+			"slightly more confidence required",
+			contract.Decision{Classification: contract.Classification{
+				Intent: contract.Unknown, RequiredConfidence: 0.5338, Alternatives: []contract.IntentScore{{Intent: "vet_visit", Confidence: 0.5299}},
+			}},
+			Expect{Agents: []string{"vet"}},
+			"no text of the registry speaks for an intent; the nearest intent is vet_visit with 0.5299, and this registry requires 0.5338; vet is no candidate",
+		},
+		{
 			"part without an intent",
 			contract.Decision{
 				Classification: contract.Classification{

@@ -3,7 +3,6 @@ package matcher
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/caprouter/caprouter/contract"
@@ -172,14 +171,9 @@ func DescribeConfidence(q *Query) contract.Gate {
 	return contract.Gate{Gate: "confidence", Reason: describeConfidence(q)}
 }
 
-// describeConfidence prints two decimals, or all if two would look equal.
 func describeConfidence(q *Query) string {
-	const text = "confidence %s is below the minimum %s"
-	show := func(v float64, decimals int) string { return strconv.FormatFloat(v, 'f', decimals, 64) }
-	if got, want := show(q.Confidence, 2), show(q.MinConfidence, 2); got != want {
-		return fmt.Sprintf(text, got, want)
-	}
-	return fmt.Sprintf(text, show(q.Confidence, -1), show(q.MinConfidence, -1))
+	confidence, least := plaintext.FormatUnequal(q.Confidence, q.MinConfidence)
+	return fmt.Sprintf("confidence %s is below the minimum %s", confidence, least)
 }
 
 // TieBreak returns the rule that orders a before b, or nil if their scores differ.

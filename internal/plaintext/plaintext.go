@@ -15,6 +15,15 @@ func CountNoun(n int, noun string) string {
 	return strconv.Itoa(n) + " " + noun
 }
 
+// FormatUnequal formats two numbers with two decimals, or with all if they would look equal.
+func FormatUnequal(a, b float64) (string, string) {
+	show := func(v float64, decimals int) string { return strconv.FormatFloat(v, 'f', decimals, 64) }
+	if x, y := show(a, 2), show(b, 2); x != y {
+		return x, y
+	}
+	return show(a, -1), show(b, -1)
+}
+
 // Clean removes characters that control a terminal, change the direction of writing,
 // hide text or have no width. Line breaks, tabs and the joiners that many scripts need
 // stay.

@@ -1,6 +1,7 @@
 package plaintext_test
 
 import (
+	"math"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -53,6 +54,23 @@ func TestIsControl(t *testing.T) {
 	} {
 		if got := plaintext.IsControl(r); got != want {
 			t.Errorf("%U: got %t, want %t", r, got, want)
+		}
+	}
+}
+
+func TestFormatUnequal(t *testing.T) {
+	for _, tt := range []struct {
+		a, b         float64
+		wantA, wantB string
+	}{
+		{0.51, 0.58, "0.51", "0.58"},
+		{0.5299, 0.5338, "0.5299", "0.5338"},
+		{0.4996, 0.5, "0.4996", "0.5"},
+		{0.5, 0.5, "0.5", "0.5"},
+		{math.NaN(), 0.5, "NaN", "0.50"},
+	} {
+		if a, b := plaintext.FormatUnequal(tt.a, tt.b); a != tt.wantA || b != tt.wantB {
+			t.Errorf("%v, %v: got %s, %s, want %s, %s", tt.a, tt.b, a, b, tt.wantA, tt.wantB)
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/plaintext"
 )
 
 // Side is one of the two decisions. It is not changed.
@@ -74,6 +75,10 @@ func explainChosen(side, other *Side) (why []string) {
 }
 
 func (s *Side) formatClassification() string {
+	if d := s.Decision; d != nil && d.Classification.RequiredConfidence > 0 {
+		confidence, required := plaintext.FormatUnequal(s.Confidence, d.Classification.RequiredConfidence)
+		return fmt.Sprintf("%s (%s) with confidence %s, below the %s that the registry requires,", s.Intent, FormatSet(s.Domains), confidence, required)
+	}
 	return fmt.Sprintf("%s (%s) with confidence %.2f", s.Intent, FormatSet(s.Domains), s.Confidence)
 }
 

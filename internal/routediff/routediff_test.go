@@ -68,6 +68,11 @@ func TestExplain_RefersToBothSides(t *testing.T) {
 	if diff := cmp.Diff(want, Explain(before, after)); diff != "" {
 		t.Errorf("explanation (-want +got):\n%s", diff)
 	}
+	before.Intent, before.Confidence = contract.Unknown, 0.5299
+	before.Decision.Classification.RequiredConfidence = 0.5338
+	if got, want := Explain(before, after)[0], "read as unknown (go) with confidence 0.5299, below the 0.5338 that the registry requires, before, as review (go) with confidence 0.90 after"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
 	if what, why := Compare(after, after), Explain(after, after); what != nil || len(why) != 0 {
 		t.Errorf("got %v and %v for equal sides, want nothing", what, why)
 	}

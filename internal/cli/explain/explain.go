@@ -171,7 +171,8 @@ func (p decisionPrinter) writeClassification(c *contract.Classification) {
 		p.WriteField("", text, terminal.Dim)
 	}
 	if c.RequiredConfidence > 0 {
-		p.WriteField("", fmt.Sprintf("an intent of this registry requires a confidence of %.2f, as learned from its examples", c.RequiredConfidence), terminal.Dim)
+		confidence, required := plaintext.FormatUnequal(c.Confidence, c.RequiredConfidence)
+		p.WriteField("", fmt.Sprintf("%s is below the %s that this registry requires, as learned from its examples", confidence, required), terminal.Dim)
 	}
 	if text := formatOrigins(c.DomainOrigins); text != "" {
 		p.WriteField("domains", text, terminal.Dim)
