@@ -9,6 +9,6 @@ var (
 
 // ChooseLanguage returns the language tag for the model, and the preamble.
 func ChooseLanguage(configured, locale, prompt string) (tag, preamble string) {
-	l := chooseLanguage(configured, locale, prompt)
+	l := chooseLanguage(&LanguageSource{Configured: configured, Locale: locale, Prompt: prompt})
 	return l.tag, l.texts.formatPreamble(&Unmet{Reason: ReasonNoMatch})
 }

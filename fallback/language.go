@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"unicode"
+
+	"github.com/caprouter/caprouter/contract"
 )
 
 // answerLanguage is the language of an answer: the tag that the model gets, "" for that
@@ -19,18 +21,31 @@ type answerLanguage struct {
 // auto is the value of the registry's language that leaves the choice to the request.
 const auto = "auto"
 
-// chooseLanguage returns the configured language, or else that of the caller's locale, or
-// else that of the prompt.
-func chooseLanguage(configured, locale, prompt string) answerLanguage {
+// LanguageSource is what determines the language of an answer: the configured language, or
+// else the caller's locale, or else the prompt, or else the latest turn of the user that
+// shows a language.
+type LanguageSource struct {
+	Configured string // fallback.language of the registry
+	Locale     string // BCP 47; "" = unknown
+	Prompt     string
+	Turns      []contract.Turn // before the prompt, oldest first
+}
+
+func chooseLanguage(s *LanguageSource) answerLanguage {
 	tag := ""
-	if configured != auto {
-		tag = parseLanguageTag(configured)
+	if s.Configured != auto {
+		tag = parseLanguageTag(s.Configured)
 	}
 	if tag == "" {
-		tag = parseLanguageTag(locale)
+		tag = parseLanguageTag(s.Locale)
 	}
 	if tag == "" {
-		tag = DetectLanguage(prompt)
+		tag = DetectLanguage(s.Prompt)
+	}
+	for i := len(s.Turns) - 1; i >= 0 && tag == ""; i-- {
+		if s.Turns[i].Role == "user" {
+			tag = DetectLanguage(s.Turns[i].Content)
+		}
 	}
 	primary, _, _ := strings.Cut(strings.ToLower(tag), "-")
 	all := localizedTexts()
@@ -41,10 +56,8 @@ func chooseLanguage(configured, locale, prompt string) answerLanguage {
 }
 
 // LanguageTag returns the language for a text of a model as a BCP 47 tag, "" for that of
-// the request: the configured one, or else that of the locale, or else that of the prompt.
-func LanguageTag(configured, locale, prompt string) string {
-	return chooseLanguage(configured, locale, prompt).tag
-}
+// the request.
+func LanguageTag(s *LanguageSource) string { return chooseLanguage(s).tag }
 
 // parseLanguageTag returns the locale as a BCP 47 tag, or "" if it names no language. POSIX
 // locales (pt_BR.UTF-8) are accepted too.

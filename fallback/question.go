@@ -5,8 +5,8 @@ import "strings"
 // Question asks the caller which reading of its request is meant, in the language of the
 // request. The reason is ReasonAmbiguous or ReasonDivergent. The options are names of
 // the registry and not translated.
-func Question(reason, configured, locale, prompt string) string {
-	primary, _, _ := strings.Cut(strings.ToLower(chooseLanguage(configured, locale, prompt).tag), "-")
+func Question(reason string, source *LanguageSource) string {
+	primary, _, _ := strings.Cut(strings.ToLower(chooseLanguage(source).tag), "-")
 	q, ok := localizedQuestions()[primary]
 	if !ok {
 		q = localizedQuestions()["en"]

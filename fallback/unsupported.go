@@ -38,8 +38,9 @@ type Unmet struct {
 	Lexical   *lexical.Model // trained on Catalogue; nil leaves the nearest examples out
 	Caller    *contract.Caller
 	Prompt    string
-	Locale    string // BCP 47; "" = unknown
-	OnlyAgent string // the agent that the request names; "" = any
+	Locale    string          // BCP 47; "" = unknown
+	Turns     []contract.Turn // before the prompt, oldest first
+	OnlyAgent string          // the agent that the request names; "" = any
 	// Decision contains the classification and, as candidates, the near misses, best
 	// first.
 	Decision *contract.Decision
@@ -67,7 +68,7 @@ func Unsupported(u *Unmet) *contract.Unsupported {
 
 // language returns the language of the texts for the caller.
 func (u *Unmet) language() answerLanguage {
-	return chooseLanguage(u.Catalogue.Fallback.Language, u.Locale, u.Prompt)
+	return chooseLanguage(&LanguageSource{Configured: u.Catalogue.Fallback.Language, Locale: u.Locale, Prompt: u.Prompt, Turns: u.Turns})
 }
 
 // VisibleTo returns the part of the unmet request that its caller may see.

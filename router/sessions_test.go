@@ -2,6 +2,7 @@ package router_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/caprouter/caprouter/capabilities"
@@ -45,5 +46,29 @@ func TestRouter_IgnoresNeedsInputOfRemovedAgent(t *testing.T) {
 	}
 	if resp = ask(both, "review it again"); resp.Decision.Classification.Source != contract.SourceLLM {
 		t.Errorf("got source %s after the agent was added again, want the pinned turn discarded", resp.Decision.Classification.Source)
+	}
+}
+
+// A request that shows no language is refused in that of its session.
+func TestRouter_RefusesInLanguageOfSession(t *testing.T) {
+	agents := &scriptedAgents{t: t}
+	unclear := &scriptedClassifier{contract.Classification{Intent: contract.Unknown, Source: contract.SourceLexical}}
+	r, err := router.New(router.Config{Storage: router.Storage{Sessions: openSessions(t)}}, unclear, agents)
+	if err != nil {
+		t.Fatal(err)
+	}
+	snapshot, err := capabilities.Parse("registry.yaml", []byte("clients:\n  reviewer: {match: {intent: [review], domains: [python]}}\nfallback: { policy: B }\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.SetView(router.NewView(snapshot, agents))
+	for _, prompt := range []string{"Quero marcar uma reunião na terça", "15:30"} {
+		resp, err := r.Handle(t.Context(), &contract.Request{Content: contract.Content{Prompt: prompt}, SessionID: "s"}, contract.LocalCaller())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := resp.Data.Unsupported; got == nil || !strings.Contains(got.Detail, "peça ") {
+			t.Errorf("%s: got %+v, want a refusal in Portuguese", prompt, got)
+		}
 	}
 }

@@ -94,10 +94,17 @@ func (r *Router) askCaller(ctx context.Context, run *requestRun, p *plan.Plan, r
 	resp.Status = contract.StatusClarify
 	resp.Data.Mode = contract.DataClarification
 	resp.Data.Because = p.Reason
-	resp.Data.Question = fallback.Question(p.Reason, run.view.Catalogue.Fallback.Language, run.Locale, run.Prompt)
+	resp.Data.Question = fallback.Question(p.Reason, run.languageSource())
 	resp.Data.Options = p.Options
 	if !run.isDryRun() {
 		r.questions.Store(ctx, run.RequestID, run.Caller, p.Options)
+	}
+}
+
+// languageSource returns what determines the language of texts for the caller.
+func (run *requestRun) languageSource() *fallback.LanguageSource {
+	return &fallback.LanguageSource{
+		Configured: run.view.Catalogue.Fallback.Language, Locale: run.Locale, Prompt: run.Prompt, Turns: run.Turns,
 	}
 }
 

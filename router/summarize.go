@@ -32,7 +32,7 @@ func (r *Router) summarizeResults(ctx context.Context, run *requestRun, resp *co
 	defer span.End()
 	answer := r.askForSummary(ctx, run, &prompts.SummarizeData{
 		Prompt: run.Prompt, Results: results, Omitted: titlesWithoutText(resp, run.Masking.MaskText), MaxTokens: maxSummaryTokens,
-		Language: fallback.LanguageTag(run.view.Catalogue.Fallback.Language, run.Locale, run.Prompt),
+		Language: fallback.LanguageTag(run.languageSource()),
 	})
 	span.SetString(telemetry.AttrReason, answer.Reason)
 	resp.Data.AnsweredBy, resp.Data.DegradedReason = answer.Use, answer.Reason

@@ -73,6 +73,7 @@ func (h *Handler) Answer(ctx context.Context, req *Request, resp *contract.Respo
 		Caller:    req.Caller,
 		Prompt:    req.Prompt,
 		Locale:    req.Locale,
+		Turns:     req.Turns,
 		OnlyAgent: req.OnlyAgent,
 		Decision:  resp.Decision,
 		Reason:    req.Reason,
