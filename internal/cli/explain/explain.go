@@ -79,8 +79,10 @@ func PrintReading(w io.Writer, resp *contract.Response, opts Options) {
 		p.writeCandidates(d)
 		p.writeChoice(d)
 	}
+	label := "feedback"
 	for i := range resp.Feedback {
-		p.WriteParagraph(terminal.Plain, "feedback: "+FormatVerdict(&resp.Feedback[i]))
+		p.WriteField(label, FormatVerdict(&resp.Feedback[i]), terminal.Plain)
+		label = ""
 	}
 	p.writeReferences(resp)
 	fmt.Fprintln(w, p.String())

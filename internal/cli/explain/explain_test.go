@@ -345,3 +345,15 @@ func proposed() *contract.Response {
 		}},
 	}
 }
+
+// Feedback is a field like the others, one line for each caller.
+func TestPrintReading_Feedback(t *testing.T) {
+	resp := contract.Response{Status: contract.StatusUnsupported, Feedback: []contract.Feedback{
+		{Verdict: contract.VerdictMisroute, ExpectedAgents: []string{"quality_agent"}}, {Verdict: contract.VerdictCorrect},
+	}}
+	var out strings.Builder
+	PrintReading(&out, &resp, Options{Prompt: "sing", Options: terminal.Options{Width: 80}})
+	if want := "\n  feedback    misroute, expected quality_agent\n              correct\n"; !strings.Contains(out.String(), want) {
+		t.Errorf("got\n%s\nwant it to contain%s", out.String(), want)
+	}
+}
