@@ -90,5 +90,5 @@ func explainExclusion(d *contract.Decision, id string) string {
 	for i, g := range c.Gates {
 		reasons[i] = g.Reason
 	}
-	return "is excluded, because " + strings.Join(reasons, " and ")
+	return "is excluded: " + strings.Join(reasons, " and ")
 }

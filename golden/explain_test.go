@@ -28,7 +28,7 @@ func TestExplainDecision(t *testing.T) {
 				Classification: contract.Classification{Alternatives: []contract.IntentScore{{Intent: "vet_visit", Confidence: 0.2}}}, Candidates: []contract.Candidate{short},
 			},
 			Expect{},
-			"no text of the registry speaks for an intent; vet_visit follows with 0.20; vet is excluded, because score 0.50 is below the threshold 0.65 and it is away",
+			"no text of the registry speaks for an intent; vet_visit follows with 0.20; vet is excluded: score 0.50 is below the threshold 0.65 and it is away",
 		},
 		{
 			"unknown",
