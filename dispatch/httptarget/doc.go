@@ -32,7 +32,9 @@
 // # Early connections
 //
 // Prepare begins to open a connection if none is idle, because a task waits for its
-// record before it may be sent. The dialer of net/http then returns this connection.
+// record before it may be sent. The dialer of net/http then returns this connection,
+// unless the agent has closed it: a task that was sent over it would have an unknown
+// outcome.
 //
 // # Replies
 //

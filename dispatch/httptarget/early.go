@@ -2,8 +2,10 @@ package httptarget
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/url"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -49,7 +51,11 @@ type earlyConnections struct {
 
 // earlyConnection is a connection that is being opened, or waits for a request.
 type earlyConnection struct {
-	conn chan net.Conn // without a buffer; closed if there is no connection
+	result chan net.Conn // without a buffer; closed if there is no connection
+
+	// earlyConnections.mu guards these.
+	conn  net.Conn        // nil = being opened
+	taken <-chan struct{} // ends with the request that takes the connection; nil = none does
 }
 
 func newEarlyConnections() *earlyConnections {
@@ -72,7 +78,7 @@ func (d *dialer) connectEarly(at origin, deadline time.Time) {
 		return
 	}
 	d.early.group.Go("connect to an agent", func(ctx context.Context) error {
-		defer close(c.conn)
+		defer close(c.result)
 		defer d.early.remove(at, c)
 		connecting, cancel := context.WithDeadline(ctx, deadline)
 		conn, err := d.open(connecting, at)
@@ -80,13 +86,12 @@ func (d *dialer) connectEarly(at origin, deadline time.Time) {
 		if err != nil {
 			return nil // the attempt to send the task finds the same
 		}
-		unused := time.NewTimer(earlyLife)
-		defer unused.Stop()
-		select {
-		case c.conn <- conn:
-			return nil
-		case <-unused.C:
-		case <-ctx.Done():
+		if d.early.wait(ctx, c, conn) {
+			select {
+			case c.result <- conn:
+				return nil
+			case <-c.taken:
+			}
 		}
 		_ = conn.Close()
 		return nil
@@ -100,9 +105,40 @@ func (e *earlyConnections) add(at origin) *earlyConnection {
 	if len(e.queued[at]) >= maxEarly {
 		return nil
 	}
-	c := &earlyConnection{conn: make(chan net.Conn)}
+	c := &earlyConnection{result: make(chan net.Conn)}
 	e.queued[at] = append(e.queued[at], c)
 	return c
+}
+
+// wait waits until a request takes the connection, and reports whether it can then be used. It
+// reads meanwhile: a request that is sent over a connection that the agent has closed has an
+// unknown outcome. An agent that sends something before a request closes the connection next.
+func (e *earlyConnections) wait(ctx context.Context, c *earlyConnection, conn net.Conn) bool {
+	e.mu.Lock()
+	c.conn = conn
+	taken := c.taken != nil
+	if ctx.Err() != nil || !taken && conn.SetReadDeadline(time.Now().Add(earlyLife)) != nil {
+		e.mu.Unlock()
+		return false
+	}
+	e.mu.Unlock()
+	if taken {
+		return true
+	}
+	_, err := conn.Read(make([]byte, 1))
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		return false
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return c.taken != nil && conn.SetReadDeadline(time.Time{}) == nil
+}
+
+// stopWaiting makes wait return. The caller holds mu.
+func (c *earlyConnection) stopWaiting() {
+	if c.conn != nil {
+		_ = c.conn.SetReadDeadline(time.Unix(1, 0)) // fails if the connection is closed
+	}
 }
 
 // remove removes a connection that waits for a request; none takes it any more.
@@ -123,18 +159,22 @@ func (e *earlyConnections) dropLocked(at origin, i int) {
 }
 
 // take returns a connection to the origin that was opened early, nil if there is none. It
-// waits until the connection is open.
+// waits until the connection is open. ctx must end.
 func (e *earlyConnections) take(ctx context.Context, at origin) net.Conn {
 	e.mu.Lock()
-	if len(e.queued[at]) == 0 {
+	queue := e.queued[at]
+	if len(queue) == 0 {
 		e.mu.Unlock()
 		return nil
 	}
-	c := e.queued[at][0]
-	e.dropLocked(at, 0)
+	i := max(0, slices.IndexFunc(queue, func(c *earlyConnection) bool { return c.conn != nil }))
+	c := queue[i]
+	e.dropLocked(at, i)
+	c.taken = ctx.Done()
+	c.stopWaiting()
 	e.mu.Unlock()
 	select {
-	case conn := <-c.conn:
+	case conn := <-c.result:
 		return conn
 	case <-ctx.Done():
 		return nil
@@ -144,6 +184,13 @@ func (e *earlyConnections) take(ctx context.Context, at origin) net.Conn {
 // close closes the connections that wait for a request.
 func (e *earlyConnections) close() {
 	e.group.Stop(nil)
+	e.mu.Lock()
+	for _, queue := range e.queued {
+		for _, c := range queue {
+			c.stopWaiting()
+		}
+	}
+	e.mu.Unlock()
 	_ = e.group.Wait() // the functions return nil
 }
 

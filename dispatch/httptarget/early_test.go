@@ -2,9 +2,12 @@ package httptarget_test
 
 import (
 	"context"
+	"crypto/tls"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -155,6 +158,85 @@ func TestTarget_ClosesUnusedConnection(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The agent may end a connection before the task can be sent, for example because it restarts.
+// The task is then sent over another connection, and was sent once.
+func TestTarget_ReplacesEarlyConnectionThatAgentEnds(t *testing.T) {
+	trusted := httptest.NewTLSServer(http.NotFoundHandler())
+	trusted.Close()
+	closes := func(net.Conn) {}
+	for name, tt := range map[string]struct {
+		first func(conn net.Conn)
+		tls   bool
+	}{
+		"closed":            {closes, false},
+		"closed TLS":        {closes, true},
+		"an answer, no end": {func(conn net.Conn) { _, _ = io.WriteString(conn, "HTTP/1.1 408 Request Timeout\r\n\r\n") }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := newCountingDialer()
+				url := d.rawAgent(t, func(conn net.Conn, n int) {
+					if tt.tls {
+						secured := tls.Server(conn, trusted.TLS)
+						_ = secured.Handshake()
+						conn = secured
+					}
+					if n == 0 {
+						tt.first(conn)
+					} else if readRequest(conn) {
+						_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"+successBody)
+					}
+					_ = conn.Close()
+				})
+				target := newTarget(t, func(cfg *httptarget.Config) { cfg.TLS = trusted.Client().Transport.(*http.Transport).TLSClientConfig })
+				httptarget.DialWith(target, d.DialContext)
+				if tt.tls {
+					url = strings.Replace(url, "http:", "https:", 1)
+				}
+				c := prepare(t, target, newCall(url))
+				synctest.Wait()
+				checkOutcome(t, execute(t, target, c), want{attempts: 1, health: dispatch.HealthGood})
+				if got := d.dials.Load(); got != 2 {
+					t.Errorf("got %d connections, want 2", got)
+				}
+			})
+		})
+	}
+}
+
+// A connection that is still being opened for a task that was given up delays no other task.
+func TestTarget_PrefersEarlyConnectionThatIsOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newCountingDialer()
+		agent := d.newAgent(t, answering(http.StatusOK, successBody))
+		target := d.newTarget(t)
+		d.delay = time.Hour
+		prepare(t, target, newCall(agent.URL))
+		synctest.Wait()
+		d.delay = 0
+		c := prepare(t, target, newCall(agent.URL))
+		synctest.Wait()
+		start := time.Now()
+		checkOutcome(t, execute(t, target, c), want{attempts: 1, health: dispatch.HealthGood})
+		if took := time.Since(start); took != 0 {
+			t.Errorf("the task took %v, want no wait", took)
+		}
+	})
+}
+
+// net/http connects to the ASCII form of a host name, so a connection to another form would not be used.
+func TestTarget_OpensNoEarlyConnectionToInternationalName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newCountingDialer()
+		target := d.newTarget(t)
+		prepare(t, target, newCall("https://münchen.test/"))
+		synctest.Wait()
+		if got := d.dials.Load(); got != 0 {
+			t.Errorf("got %d connections, want 0", got)
+		}
+	})
 }
 
 // An early connection that fails does not count as an attempt.

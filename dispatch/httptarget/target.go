@@ -6,7 +6,9 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/dispatch"
@@ -157,10 +159,11 @@ func (t *Target) Prepare(ctx context.Context, c dispatch.Call) dispatch.Token {
 	return dispatch.Token{Value: token, KeyID: keyID, Expires: policy.ReplyBy.Add(dispatch.TokenSlack)}
 }
 
-// connectEarly begins to connect to the agent. Execute reports why it cannot be called.
+// connectEarly begins to connect to the agent. Execute reports why it cannot be called. net/http
+// connects to another form of a host name that is not ASCII, and would not use the connection.
 func (t *Target) connectEarly(c dispatch.Call, policy *attempt.Policy) {
 	call := &agentCall{target: t, Call: c, policy: policy}
-	if call.resolveEndpoint() != nil {
+	if call.resolveEndpoint() != nil || strings.ContainsFunc(call.url.Host, func(r rune) bool { return r > unicode.MaxASCII }) {
 		return
 	}
 	call.transport.dialer.connectEarly(originOf(call.url), policy.Limits(time.Now(), 1).ConnectBy)
