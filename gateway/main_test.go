@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 		case "difficult":
 			runServer(newDifficultServer().Run(context.Background(), &mcp.StdioTransport{}))
 		case "banner":
-			fmt.Println("Welcome!\n[INFO] ready")
+			fmt.Println("Welcome!\n[INFO] ready\n{\"level\":30,\"id\":1,\"msg\":\"ready\"}\n[1]\nnull\n" + `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"no JSON"}}`)
 			runServer(mcpsample.Serve(context.Background(), os.Args[2], "test"))
 		case "crash":
 			if file := os.Getenv("STARTS"); file != "" {

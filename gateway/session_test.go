@@ -257,6 +257,40 @@ func TestInvoke_InvalidResults(t *testing.T) {
 	}
 }
 
+// A response that is none of JSON-RPC is the result of its call only: others in the session go on.
+func TestInvoke_InvalidResponses(t *testing.T) {
+	for _, member := range []string{`"error":"bad"`, `"Result":{}`} {
+		t.Run(member, func(t *testing.T) {
+			s := newScriptedServer(t)
+			arrived, release := make(chan struct{}), make(chan struct{})
+			s.call = func(w http.ResponseWriter, text string, id json.RawMessage) {
+				if text == "invalid" {
+					reply(w, id, member)
+					return
+				}
+				close(arrived)
+				<-release
+				reply(w, id, emptyResult)
+			}
+			g := startGateway(t, gateway.Config{}, mcpfile.Server{ID: "s", Transport: mcpfile.HTTP, URL: s.url})
+			valid := make(chan error, 1)
+			go func() {
+				_, err := g.Invoke(t.Context(), echo("valid"))
+				valid <- err
+			}()
+			testkit.WaitClosed(t, arrived)
+			_, err := g.Invoke(t.Context(), echo("invalid"))
+			close(release)
+			if codeOf(err) != contract.ActionBadResult {
+				t.Errorf("got %v, want %s", err, contract.ActionBadResult)
+			}
+			if err := testkit.Receive(t, valid); err != nil {
+				t.Errorf("the other call: got %v, want a result", err)
+			}
+		})
+	}
+}
+
 // After a session has failed, its calls are not sent, and the error states this.
 func TestSession_SendsNothingAfterFailure(t *testing.T) {
 	s := newScriptedServer(t)

@@ -17,20 +17,20 @@ const MaxLine = 16 << 20
 
 var errLineTooLong = fmt.Errorf("the server sent a line of more than %d bytes", MaxLine)
 
-// messageReader reads the lines of a server's output that are JSON. Servers also print
+// messageReader reads the lines of a server's output that are messages. Servers also print
 // banners and logs there, which would break the connection; these lines are dropped and
 // counted. It is used by one goroutine, except for dropped.
 type messageReader struct {
 	source  io.Closer
 	lines   *bufio.Reader
-	rewrite func(line []byte) []byte
-	pending []byte // of the current message
+	rewrite func(line []byte) []byte // see Config
+	pending []byte                   // of the current message
 	dropped atomic.Int64
 }
 
 func newMessageReader(source io.ReadCloser, rewrite func([]byte) []byte) *messageReader {
 	if rewrite == nil {
-		rewrite = func(line []byte) []byte { return line }
+		rewrite = acceptJSON
 	}
 	return &messageReader{source: source, lines: bufio.NewReaderSize(source, 64<<10), rewrite: rewrite}
 }
@@ -45,13 +45,13 @@ func (m *messageReader) Read(p []byte) (int, error) {
 		if len(line) == 0 {
 			continue
 		}
-		message := isMessage(line)
-		if !message && whole {
-			line = m.rewrite(line)
-			message = isMessage(line)
+		accept := acceptJSON
+		if whole {
+			accept = m.rewrite
 		}
-		if message {
-			m.pending = append(line, '\n')
+		message := accept(line)
+		if message != nil {
+			m.pending = append(message, '\n')
 		} else {
 			m.dropped.Add(1)
 		}
@@ -82,10 +82,10 @@ func (m *messageReader) readLine() (line []byte, whole bool, err error) {
 	}
 }
 
-// isMessage reports whether the line is a JSON object or array.
-func isMessage(line []byte) bool {
-	if len(line) == 0 || line[0] != '{' && line[0] != '[' {
-		return false
+// acceptJSON returns the line if it is a JSON object or array, else nil.
+func acceptJSON(line []byte) []byte {
+	if line[0] != '{' && line[0] != '[' || strictjson.Unmarshal(line, new(json.RawMessage)) != nil {
+		return nil
 	}
-	return strictjson.Unmarshal(line, new(json.RawMessage)) == nil
+	return line
 }

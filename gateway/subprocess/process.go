@@ -34,8 +34,9 @@ type Config struct {
 	Command    []string
 	Env        map[string]string // in addition to the allowlist
 	Dir        string
-	// Rewrite returns the message in the place of a line of the output that is none; it may
-	// be the same. Nil = no change.
+	// Rewrite returns the message that a line of the output is or stands for, nil if there is
+	// none. It is not called for a line in which the output ends. Nil = lines are messages if
+	// they are JSON objects or arrays.
 	Rewrite func(line []byte) []byte
 }
 
