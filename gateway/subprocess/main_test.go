@@ -50,7 +50,7 @@ func runParent(command []string) {
 // runServer prints a line with its process id and that of a child, and then behaves as requested:
 // "echo" echoes lines, "stubborn" ignores the end of its input and SIGTERM, "orphan" exits before a
 // child that ignores SIGTERM, "obedient" exits at the end of its input and leaves such a child,
-// "flood" writes to stderr, "env" prints its environment.
+// "flood" writes to stderr, "env" prints its environment, "mute" closes its output.
 func runServer(behavior string) {
 	if behavior == "stubborn" || behavior == "child" {
 		signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
@@ -77,6 +77,9 @@ func runServer(behavior string) {
 	fmt.Println("starting …")
 	fmt.Printf("{\"pids\":[%s]}\n", strings.Join(pids, ","))
 	switch behavior {
+	case "mute":
+		_ = os.Stdout.Close()
+		_, _ = io.Copy(io.Discard, os.Stdin)
 	case "stubborn":
 		select {}
 	case "orphan":

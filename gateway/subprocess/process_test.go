@@ -107,6 +107,20 @@ func TestProcess_KeepsEndOfStderr(t *testing.T) {
 	}
 }
 
+// A server that closes its output cannot answer any more.
+func TestProcess_OutputEndsWhenServerClosesIt(t *testing.T) {
+	p, _, out := start(t, "mute")
+	ended := make(chan error, 1)
+	go func() {
+		_, err := io.Copy(io.Discard, out)
+		ended <- err
+	}()
+	if err := testkit.Receive(t, ended); err != nil {
+		t.Errorf("got %v, want the end of the output", err)
+	}
+	closeProcess(t, p)
+}
+
 func TestProcess_RejectsLongLine(t *testing.T) {
 	p, _, out := start(t, "long line")
 	_, err := io.Copy(io.Discard, out)

@@ -40,6 +40,9 @@ func Supervise(ctx context.Context, command []string) int {
 		fmt.Fprintf(os.Stderr, "cannot start the MCP server: %v\n", err)
 		return exitNotFound
 	}
+	// Only the server holds them, so that its parent notices when it closes one.
+	_ = os.Stdin.Close()
+	_ = os.Stdout.Close()
 	signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP) // of the group
 	exited := make(chan struct{})
 	group := run.New(ctx)
