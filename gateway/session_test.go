@@ -31,7 +31,8 @@ type scriptedServer struct {
 	url  string
 	call func(w http.ResponseWriter, text string, id json.RawMessage) // of the tool "echo"
 
-	list func(w http.ResponseWriter, cursor string, id json.RawMessage) // nil = the tool "echo"
+	list   func(w http.ResponseWriter, cursor string, id json.RawMessage) // nil = the tool "echo"
+	stream func(w http.ResponseWriter)                                    // of changes; nil = none
 
 	mu       sync.Mutex
 	sessions map[string]bool
@@ -59,8 +60,18 @@ func (s *scriptedServer) executions(text string) int {
 	return s.executed[text]
 }
 
+func (s *scriptedServer) sessionsOpened() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.opened
+}
+
 func (s *scriptedServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.Method != http.MethodPost {
+	switch {
+	case r.Method == http.MethodGet && s.stream != nil:
+		s.stream(w)
+		return
+	case r.Method != http.MethodPost:
 		w.WriteHeader(http.StatusMethodNotAllowed)
 		return
 	}
@@ -185,6 +196,47 @@ func TestInvoke_ReopensExpiredSessions(t *testing.T) {
 	}
 	if got := longest.Load(); got > 1 {
 		t.Errorf("got a delay of %d times the shortest one, want no increase", got)
+	}
+}
+
+// A server, or a proxy, may end the stream of changes at any time. The session and its calls go on, and
+// changes in the meantime are not missed.
+func TestGateway_OpensStreamOfChangesAgain(t *testing.T) {
+	t.Parallel()
+	s := newScriptedServer(t)
+	arrived, release, streams := make(chan struct{}), make(chan struct{}), make(chan struct{}, 10)
+	s.call = func(w http.ResponseWriter, _ string, id json.RawMessage) {
+		close(arrived)
+		<-release
+		reply(w, id, emptyResult)
+	}
+	var lists atomic.Int32
+	s.list = func(w http.ResponseWriter, _ string, id json.RawMessage) {
+		lists.Add(1)
+		reply(w, id, `"result":{"tools":[{"name":"echo","inputSchema":{"type":"object"}}]}`)
+	}
+	s.stream = func(w http.ResponseWriter) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, "data: {\"jsonrpc\":") // the end of an event is missing
+		streams <- struct{}{}
+	}
+	g := startGateway(t, gateway.Config{}, mcpfile.Server{ID: "s", Transport: mcpfile.HTTP, URL: s.url})
+	result := make(chan error, 1)
+	go func() {
+		_, err := g.Invoke(t.Context(), echo("x"))
+		result <- err
+	}()
+	testkit.WaitClosed(t, arrived)
+	for range 4 { // the library ends the session after the third one
+		testkit.Receive(t, streams)
+	}
+	close(release)
+	if err := testkit.Receive(t, result); err != nil {
+		t.Errorf("got %v, want a result", err)
+	}
+	testkit.Eventually(t, "the tools are listed again", func() bool { return lists.Load() > 1 })
+	if got := s.sessionsOpened(); got != 1 {
+		t.Errorf("got %d sessions, want 1", got)
 	}
 }
 

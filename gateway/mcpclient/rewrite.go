@@ -16,8 +16,11 @@ type rewritingBody struct {
 	in      *bufio.Reader
 	stream  bool // of events (HTML §9.2), else one message
 	rewrite func(message []byte) []byte
-	out     []byte // rewritten and not yet read
-	err     error  // of in
+	// reopen returns the stream that continues one that has ended, nil if there is none. Nil =
+	// there never is.
+	reopen func() io.ReadCloser
+	out    []byte // rewritten and not yet read
+	err    error  // of in
 }
 
 func newRewritingBody(body io.ReadCloser, stream bool, rewrite func([]byte) []byte) *rewritingBody {
@@ -27,7 +30,7 @@ func newRewritingBody(body io.ReadCloser, stream bool, rewrite func([]byte) []by
 // Read implements io.Reader.
 func (b *rewritingBody) Read(p []byte) (int, error) {
 	for len(b.out) == 0 {
-		if b.err != nil {
+		if b.err != nil && !b.continueStream() {
 			return 0, b.err
 		}
 		if b.stream {
@@ -42,6 +45,20 @@ func (b *rewritingBody) Read(p []byte) (int, error) {
 	n := copy(p, b.out)
 	b.out = b.out[n:]
 	return n, nil
+}
+
+// continueStream replaces a stream that has ended, and reports whether it can.
+func (b *rewritingBody) continueStream() bool {
+	if b.reopen == nil {
+		return false
+	}
+	_ = b.Close() // it has ended
+	next := b.reopen()
+	if next == nil {
+		return false
+	}
+	b.Closer, b.in, b.err = next, bufio.NewReader(next), nil
+	return true
 }
 
 // readEvent reads one event. Its data follow its other lines. An event in which the body ends
@@ -67,7 +84,9 @@ func (b *rewritingBody) readEvent() {
 	}
 	data = bytes.TrimSpace(data)
 	if b.err != nil && !strictjson.IsJSON(data) {
-		b.out = raw
+		if b.reopen == nil {
+			b.out = raw
+		}
 		return
 	}
 	if len(data) > 0 {

@@ -96,7 +96,9 @@ func (s *Session) open(ctx context.Context, cfg Config) error {
 	var failures []error
 	for _, kind := range kinds {
 		transport := transportOf(kind, s.server.URL, client)
+		s.http.reopened = s.reportChange
 		if kind == mcpfile.SSE {
+			s.http.reopened = nil
 			transport = lenientTransport{transport, s}
 		}
 		if err = s.connect(ctx, transport, cfg); err == nil {

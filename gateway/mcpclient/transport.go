@@ -10,12 +10,14 @@ import (
 	"net/url"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/caprouter/caprouter/gateway/mcpfile"
 	"github.com/caprouter/caprouter/gateway/subprocess"
 	"github.com/caprouter/caprouter/internal/egress"
+	"github.com/caprouter/caprouter/internal/resilience"
 	"github.com/caprouter/caprouter/internal/telemetry"
 )
 
@@ -30,6 +32,9 @@ type httpTransport struct {
 	observe func(stream io.ReadCloser) io.ReadCloser // wraps the event streams
 	// subscribed is called when a subscription begins, and when it ends or is rejected.
 	subscribed func(bool)
+	// reopened is called when the stream of changes was opened again. Nil = the transport has
+	// none, or ends with it.
+	reopened func()
 	// rejected reports that the latest reply was 401.
 	rejected atomic.Bool
 }
@@ -115,10 +120,46 @@ func (t *httpTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		if isLenient(req.Context()) {
 			rewrite = func(message []byte) []byte { return replaceInMessage(repairMessage(message)) }
 		}
-		resp.Body, resp.ContentLength = newRewritingBody(resp.Body, isStream, rewrite), -1
+		body := newRewritingBody(resp.Body, isStream, rewrite)
+		if isStream && t.reopened != nil && req.Method == http.MethodGet && req.Header.Get("Last-Event-ID") == "" {
+			body.reopen = t.reopenChanges(req)
+		}
+		resp.Body, resp.ContentLength = body, -1
 		resp.Header.Del("Content-Length")
 	}
 	return resp, nil
+}
+
+// steadyStream is how long a stream of changes must last so that the delays begin again.
+const steadyStream = 30 * time.Second
+
+// reopenChanges returns a function that sends the request for the stream of changes again, in a
+// session of a version before 2026-07-28. A server may end the stream at any time, and a proxy ends
+// one without events after a minute, but the library ends the session after maxStreamRetries. The
+// function returns nil if the server does not answer with a stream: the library then finds out why.
+func (t *httpTransport) reopenChanges(req *http.Request) func() io.ReadCloser {
+	backoff := resilience.Backoff{Min: minSubscribeDelay, Max: maxSubscribeDelay}
+	begun := time.Now()
+	return func() io.ReadCloser {
+		if time.Since(begun) > steadyStream {
+			backoff.Reset()
+		}
+		if !resilience.Sleep(req.Context(), resilience.AddJitter(backoff.Next())) {
+			return nil
+		}
+		resp, err := t.base.RoundTrip(req.Clone(req.Context()))
+		if err != nil {
+			return nil
+		}
+		mediaType, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+		if resp.StatusCode != http.StatusOK || mediaType != "text/event-stream" {
+			_ = resp.Body.Close()
+			return nil
+		}
+		begun = time.Now()
+		t.reopened() // there may have been changes in the meantime
+		return t.observe(resp.Body)
+	}
 }
 
 // limitedBody returns an error after a number of bytes.
