@@ -199,6 +199,39 @@ func TestInvoke_ReopensExpiredSessions(t *testing.T) {
 	}
 }
 
+// A server that rejects the request of a call has not executed the tool: many answer 400 to a session
+// that they do not know, and a credential may expire. The call is sent again.
+func TestInvoke_RejectedRequests(t *testing.T) {
+	for _, tt := range []struct {
+		status int
+		want   string // "" = a result, of the second attempt
+	}{
+		{http.StatusBadRequest, ""},
+		{http.StatusUnauthorized, ""},
+		{http.StatusForbidden, ""},
+		{http.StatusTooManyRequests, ""},
+		{http.StatusFound, contract.ActionOutcomeUnknown},
+		{http.StatusRequestTimeout, contract.ActionOutcomeUnknown},
+		{http.StatusInternalServerError, contract.ActionOutcomeUnknown},
+	} {
+		t.Run(fmt.Sprint(tt.status), func(t *testing.T) {
+			s := newScriptedServer(t)
+			var calls atomic.Int32
+			s.call = func(w http.ResponseWriter, _ string, id json.RawMessage) {
+				if calls.Add(1) == 1 {
+					w.WriteHeader(tt.status)
+					return
+				}
+				reply(w, id, emptyResult)
+			}
+			g := startGateway(t, gateway.Config{MinBackoff: time.Millisecond}, mcpfile.Server{ID: "s", Transport: mcpfile.HTTP, URL: s.url})
+			if _, err := g.Invoke(t.Context(), echo("x")); codeOf(err) != tt.want {
+				t.Errorf("got %v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
 // A server, or a proxy, may end the stream of changes at any time. The session and its calls go on, and
 // changes in the meantime are not missed.
 func TestGateway_OpensStreamOfChangesAgain(t *testing.T) {

@@ -40,8 +40,8 @@ type CallError struct {
 	// Invalid means that the server answered with a result that is none of the method. Text
 	// names what is wrong with it.
 	Invalid bool
-	// NotSent means that the server has not received the call, or has rejected it because it
-	// does not know the session any more.
+	// NotSent means that the server has not received the call, or has rejected its request: it
+	// does not know the session any more, rejects the credential or limits its callers.
 	NotSent bool
 }
 
@@ -59,11 +59,14 @@ func (s *Session) newCallError(err error, d *delivery) *CallError {
 		return e
 	}
 	dial, ok := errors.AsType[*net.OpError](err)
-	switch d.status.Load() {
-	case 0:
+	switch status := d.status.Load(); {
+	case status == 0:
 		e.NotSent = !d.sent.Load() || ok && dial.Op == "dial"
-	case http.StatusNotFound:
+	case status == http.StatusNotFound:
 		e.NotSent = errors.Is(err, mcp.ErrSessionMissing)
+	case status == http.StatusRequestTimeout: // of a proxy, which may have sent the call
+	case status >= 400 && status < 500:
+		e.NotSent = true
 	}
 	if errors.Is(err, io.EOF) && s.process != nil {
 		e.Text = "the connection was lost during the call"
