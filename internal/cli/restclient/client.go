@@ -277,7 +277,7 @@ func (c *Client) ConnectionError(err error) error {
 	if untrusted, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return fmt.Errorf("the certificate of %s is not trusted: %w; SSL_CERT_FILE names a file with the certificates to trust", c.base, untrusted.Err)
 	}
-	if errors.Is(err, syscall.ECONNRESET) || errors.Is(err, io.EOF) {
+	if isClosed(err) {
 		hint := ""
 		if c.base.Scheme == "http" {
 			hint = ". If it serves TLS, the URL begins with https://"
@@ -285,6 +285,13 @@ func (c *Client) ConnectionError(err error) error {
 		return fmt.Errorf("%s closed the connection without a response: the request may have been accepted (%w)%s", c.base, rootCause(err), hint)
 	}
 	return fmt.Errorf("no router answers at %s: is `caprouter serve` running there? (%w)", c.base, rootCause(err))
+}
+
+// isClosed reports whether the server has closed the connection.
+func isClosed(err error) bool {
+	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, io.EOF) ||
+		// of a connection that was closed before net/http began to write; it has no type
+		strings.Contains(err.Error(), "server closed idle connection")
 }
 
 // decodeResponse decodes a 2xx response into v, and returns other responses as a problem.

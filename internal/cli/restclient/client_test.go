@@ -8,7 +8,9 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -124,6 +126,21 @@ func TestClient_AdvisesHTTPS(t *testing.T) {
 		}
 		err = c.GetResource(t.Context(), "/readyz", nil, nil)
 		if err == nil || !strings.Contains(err.Error(), "the URL begins with https://") {
+			t.Errorf("got %v, want the advice to use https", err)
+		}
+	}
+}
+
+// net/http reports a connection that ends at once in several ways, by chance.
+func TestClient_ConnectionErrorAdvisesHTTPS(t *testing.T) {
+	t.Parallel()
+	c, err := New("http://127.0.0.1:1", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, cause := range []error{io.EOF, syscall.ECONNRESET, errors.New("http: server closed idle connection")} {
+		err := c.ConnectionError(&url.Error{Op: "Get", URL: "http://127.0.0.1:1/readyz", Err: cause})
+		if !strings.Contains(err.Error(), "the URL begins with https://") {
 			t.Errorf("got %v, want the advice to use https", err)
 		}
 	}
