@@ -67,8 +67,7 @@ func newServerCore(ctx context.Context, cfg config.Config, opts Options, keys *k
 	return c, nil
 }
 
-// openFiles opens what is in files: keys and certificate, store
-// and registry.
+// openFiles opens what is in files: keys and certificate, store and registry.
 func (c *serverCore) openFiles(ctx context.Context, opts *Options, redactor *redact.Redactor, used bool) (err error) {
 	if c.access, err = c.openAccess(opts); err != nil {
 		return err
