@@ -195,11 +195,12 @@ func TestRequest_RedactsArguments(t *testing.T) {
 
 // A result that a server permits to cache is requested again, and results are not kept.
 func TestRequest_IsNotCached(t *testing.T) {
+	const results, size = 20, 256 << 10
 	var reads atomic.Int32
 	server := mcp.NewServer(&mcp.Implementation{Name: "library", Version: "1"}, nil)
 	server.AddResourceTemplate(&mcp.ResourceTemplate{Name: "books", URITemplate: "lib://books/{id}"},
 		func(_ context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
-			text := strconv.Itoa(int(reads.Add(1))) + strings.Repeat(" ", 1<<20)
+			text := strconv.Itoa(int(reads.Add(1))) + strings.Repeat(" ", size)
 			return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: req.Params.URI, Text: text}}, Cacheable: mcp.Cacheable{TTLMs: 3_600_000}}, nil
 		})
 	handler := streamableHTTP(t, func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{Stateless: true})
@@ -221,14 +222,13 @@ func TestRequest_IsNotCached(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	const n = 40
-	for id := range n {
+	for id := range results {
 		read(id)
 	}
 	runtime.GC()
 	runtime.ReadMemStats(&after)
-	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > n<<20/2 {
-		t.Errorf("the heap grew by %d bytes after %d results of 1 MiB, want less than half of them", grown, n)
+	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > results*size/2 {
+		t.Errorf("the heap grew by %d bytes after %d results of %d bytes, want less than half of them", grown, results, size)
 	}
 }
 

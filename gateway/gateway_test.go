@@ -236,7 +236,7 @@ func TestGateway_SelectsTools(t *testing.T) {
 
 // testServer returns a stdio server of this test binary.
 func testServer(id string, args ...string) mcpfile.Server {
-	return mcpfile.Server{ID: id, Transport: mcpfile.Stdio, Command: append([]string{os.Args[0]}, args...)}
+	return mcpfile.Server{ID: id, Transport: mcpfile.Stdio, Command: append([]string{os.Args[0]}, args...), Env: testkit.RaceSettings()}
 }
 
 // A pattern that matches no tool is probably misspelt: an excluded tool could be called.

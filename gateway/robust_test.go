@@ -58,7 +58,7 @@ func TestReload_LeaksNothing(t *testing.T) {
 	server := serve(t, streamableHTTP(t, newSystem, nil))
 	file := func(n int) *mcpfile.File {
 		local := testServer("local", "sample", "system")
-		local.Env = map[string]string{"N": strconv.Itoa(n)}
+		local.Env["N"] = strconv.Itoa(n)
 		remote := mcpfile.Server{ID: "remote", Transport: mcpfile.HTTP, URL: server.URL, Headers: map[string]string{"X-N": strconv.Itoa(n)}}
 		return &mcpfile.File{Servers: []mcpfile.Server{local, remote, testServer("same", "sample", "system")}}
 	}

@@ -36,7 +36,8 @@ func restPlugin(t *testing.T, id, tool string) string {
 func samples(names ...string) string {
 	servers := make([]string, len(names))
 	for i, name := range names {
-		servers[i] = fmt.Sprintf(`{"id":%q,"command":[%q,"sample",%q],"capabilities":["%s:read"]}`, name, os.Args[0], name, name)
+		servers[i] = fmt.Sprintf(`{"id":%q,"command":[%q,"sample",%q],"env":%s,"capabilities":["%s:read"]}`,
+			name, os.Args[0], name, encode(testkit.RaceSettings()), name)
 	}
 	return `{"servers":[` + strings.Join(servers, ",") + `]}`
 }

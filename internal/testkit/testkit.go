@@ -31,6 +31,11 @@ func SkipWithRace(t testing.TB) {
 	}
 }
 
+// RaceSettings returns the settings of the race detector as variables for an MCP server, which
+// inherits no others. Without atexit_sleep_ms, which .ci/run sets, each process of a test binary
+// waits a second before it ends.
+func RaceSettings() map[string]string { return map[string]string{"GORACE": os.Getenv("GORACE")} }
+
 // moduleRoot returns the nearest directory with a go.mod, at or above the
 // working directory.
 func moduleRoot(t testing.TB) string {
