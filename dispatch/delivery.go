@@ -176,7 +176,7 @@ func (d *Dispatcher) entryInForce(agent *contract.RegistryEntry) *contract.Regis
 }
 
 // atInstance returns the entry with the endpoint of the instance. The instance counts
-// as idempotent only if its agent does, because the agent is what is recorded.
+// as idempotent only if its agent does, because the record names the agent.
 func atInstance(entry *contract.RegistryEntry, in *contract.Instance) *contract.RegistryEntry {
 	at := *entry
 	at.Endpoint = in.Endpoint

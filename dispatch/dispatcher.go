@@ -98,10 +98,10 @@ func (d *Dispatcher) Send(ctx context.Context, c Call) Outcome {
 	return out
 }
 
-// Prepare does what can be done for a task before it may be sent: it mints the token, for
-// Call.Token, and begins to connect to the agent. The signature takes longer than the rest of
-// the work for a small task, and a connection longer than that. It returns the zero value if the
-// target signs no tokens.
+// Prepare mints the token of a task that may not be sent yet, for Call.Token, and begins to
+// connect to the agent. The signature takes longer than the rest of the work for a small task,
+// and a connection longer than that. Prepare returns the zero value if the target signs no
+// tokens, or if no instance could take the task now.
 func (d *Dispatcher) Prepare(ctx context.Context, c Call) Token {
 	at, target := d.likelyInstance(c.Agent)
 	preparer, ok := target.(Preparer)

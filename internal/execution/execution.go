@@ -38,8 +38,8 @@ import (
 // of the context.
 type Dispatcher interface {
 	Send(ctx context.Context, call dispatch.Call) dispatch.Outcome
-	// Prepare does what can be done for a task that is not sent yet, and returns the token for
-	// its Call.
+	// Prepare mints the token of a task that may not be sent yet, for its Call, and begins to
+	// connect to the agent.
 	Prepare(ctx context.Context, call dispatch.Call) dispatch.Token
 	// CancelTask asks the agent to abandon the task, because its result is not
 	// needed.
